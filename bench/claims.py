@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.figures import Report, median
 from bench.project import covey, daemon, load, opened, sample
-from covey.cli.client import Client
+from covey.cli.frame.client import Client
 from covey.git.project import Project
 
 CLIENTS = 50
@@ -42,7 +42,7 @@ def through_http(*, quick: bool) -> Report:
     report.add("least served client against the mean", fair, "x", at_least=0.5)
     report.add("processor time of the daemon for one claim", 1e6 * used / len(claimed), "us")
     report.add("share of a processor that the daemon got", used / told["seconds"], "x", note=SHARE)
-    report.add(f"the janitor's look every second, {tasks:,} tasks at work", 1000 * look, "ms")
+    report.add(f"the look for silence every second, {tasks:,} tasks at work", 1000 * look, "ms")
     _check(report, by_client, held, tasks)
     return report
 

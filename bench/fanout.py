@@ -14,8 +14,9 @@ from typing import Any
 
 from bench.figures import Report
 from bench.project import Daemon, daemon, sample
-from covey.git import candidates, landing
-from covey.git.candidates import Candidate
+from covey.git.candidates import candidates
+from covey.git.candidates.candidates import Candidate
+from covey.git.landing import landing
 from covey.git.project import Project
 
 SESSIONS = 30

@@ -9,10 +9,11 @@ from functools import partial
 
 from bench.figures import Report, percentile
 from bench.project import OWNER, Job, add_job, claim_job, fill, opened, run, sample
-from covey.app.app import VERBS, App
-from covey.app.shapes.sessions import NewSession
-from covey.core.sessions import Changed, State
-from covey.store.sqlite import SqliteStore
+from covey.app.app import App
+from covey.app.shapes.fleet.sessions import NewSession
+from covey.app.verbs import VERBS
+from covey.core.fleet.sessions import Changed, SessionState
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
 
 BATCH = 50
@@ -82,7 +83,7 @@ def _turns(number: int) -> Iterator[Job]:
         def hundred(tx: Tx, turn: int = turn) -> None:
             for i in range(100):
                 name = f"long{(turn * 100 + i) % SESSIONS}"
-                state = State.WORKING if (turn // 2) % 2 else State.IDLE
+                state = SessionState.WORKING if (turn // 2) % 2 else SessionState.IDLE
                 tx.append(name, name, Changed(state, f"turn {turn}"))
 
         yield hundred

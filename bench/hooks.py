@@ -16,7 +16,7 @@ from bench.fanout import asking, fill
 from bench.figures import Report, median, percentile
 from bench.project import Daemon, daemon, sample
 from covey.git.project import Project
-from covey.loops.outfit import relay_words
+from covey.loops.fleet.run_launch import relay_words
 
 LIVE = 1_000
 FILES = 100

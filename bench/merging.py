@@ -18,9 +18,10 @@ from typing import Any
 from bench.fanout import asking, fill
 from bench.figures import Report
 from bench.project import Daemon, covey, daemon, sample
-from covey.git import chains, landing
 from covey.git import project as projects
-from covey.git.chains import Link
+from covey.git.candidates import candidate_chain
+from covey.git.candidates.candidate_chain import Link
+from covey.git.landing import landing
 from covey.git.project import Project
 
 MERGES = 10
@@ -82,7 +83,7 @@ def _round(project: Project, main: str, links: list[Link]) -> tuple[float, float
 
 def _timed_landing(project: Project, main: str, links: list[Link]) -> float:
     began = time.perf_counter()
-    chain = chains.extend(project, main, links, policy="merge")
+    chain = candidate_chain.extend(project, main, links, policy="merge")
     outcome = landing.land(project, "main", main, chain.head)
     took = time.perf_counter() - began
     assert isinstance(outcome, landing.Landed), outcome

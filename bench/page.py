@@ -15,9 +15,9 @@ from bench.fanout import FILES, asking, fill
 from bench.figures import Report, median
 from bench.project import Daemon, daemon, sample
 from covey.git.project import Project
-from tests.cli.shell import clean_environment
-from tests.line.lines import Line
 from tests.page.browser import Complaints, Site, chromium, wait_for_page
+from tests.worlds.projects import Line
+from tests.worlds.shell import clean_environment
 
 TASKS = 10_000
 SESSIONS = 30
@@ -165,7 +165,7 @@ def scroll(page: Page, steps: int) -> tuple[list[float], int]:
 
 def wait_for_whole(page: Page) -> None:
     """Wait until every task is on the page."""
-    whole = "async () => (await import('/js/store.js')).state.loaded.whole"
+    whole = "async () => (await import('/js/data/store.js')).state.loaded.whole"
     _wait(lambda: bool(page.evaluate(whole)), "the whole board")
 
 
@@ -228,7 +228,7 @@ def edit_much(running: Daemon, page: Page, ids: list[str], changes: int) -> None
         editor.join()
     last = {ids[number % len(ids)]: f"Part {number} of the sample works" for number in range(changes)}
     told = """async (ids) => {
-      const {tasks} = (await import("/js/store.js")).state;
+      const {tasks} = (await import("/js/data/store.js")).state;
       return ids.map((id) => tasks.get(id).title);
     }"""
     _wait(lambda: page.evaluate(told, list(last)) == list(last.values()), "the last of the changes")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bench.figures import Report
-from covey.core.launches import Launch
+from covey.core.fleet.launches import Launch
 from covey.runners.tmux import TmuxRunner
 
 PANES = 100

@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from covey import config
-from covey.app.app import VERBS, App, Principal
+from covey.app.app import App
 from covey.app.clock import SystemClock
-from covey.app.shapes.claims import Claim
+from covey.app.context import Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.shapes.board.claims import Claim
+from covey.app.shapes.board.tasks import AddTask
 from covey.app.shapes.leases import TakeLease
-from covey.app.shapes.tasks import AddTask
+from covey.app.verbs import VERBS
 from covey.git import project as projects
 from covey.git.project import Project
-from covey.store.sqlite import SqliteStore
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
 
 BATCH = 500
@@ -60,7 +63,8 @@ def opened(project: Project) -> Iterator[tuple[SqliteStore, App]]:
     """Open a project's store in this process, as its only writer."""
     store = SqliteStore(project.database, project=project.name)
     try:
-        yield store, App(store, config.load(project.root), SystemClock(), project.name, daemon=True)
+        pulses = Pulses(SystemClock(), store.place)
+        yield store, App(store, Context(config.load(project.root), pulses, project.name, has_daemon=True))
     finally:
         store.close()
 

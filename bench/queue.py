@@ -15,10 +15,10 @@ from bench.fanout import asking
 from bench.figures import Report
 from bench.project import daemon, sample
 from covey.config import Config
-from covey.core.queue.simulate import simulate
-from covey.core.queue.world import World
+from covey.core.merging.queue.simulate import simulate
+from covey.core.merging.queue.world import World
 from covey.git.project import Project
-from tests.core.queue.worlds import compare, make
+from tests.core.merging.queue.worlds import compare, make
 
 OWN = Config().merge.strategy
 """The strategy of the daemon."""

@@ -10,8 +10,8 @@ from itertools import combinations
 
 from bench.figures import Report, median, percentile
 from bench.project import sample
-from covey.git import overlap
-from covey.git.overlap import Branches
+from covey.git.overlap import overlap
+from covey.git.overlap.overlap import Branches
 from covey.git.project import Project
 
 BRANCHES = 60

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from bench.figures import Report, median
 from covey import trash
-from covey.git.worktrees import Worktrees
-from tests.git.repositories import commit_files, git_out
-from tests.line.test_gates import Yard
+from covey.git.worktrees.worktrees import Worktrees
+from tests.loops.gates.test_gates import Yard
+from tests.worlds.repositories import commit_files, git_out
 
 SOURCES = (50, 500)
 """Files that are built, a line of the shell and a moment each: at a quick look, and when it is measured."""
@@ -55,7 +55,7 @@ def gates(*, quick: bool) -> Report:
     folder = Path(tempfile.mkdtemp(prefix="covey-bench-"))
     yards = used, own = Yard(folder / "used", "on"), Yard(folder / "own", "on")
     try:
-        used.desk.worktrees = UsedWorktrees(used.project, used.desk.worktrees.folder)
+        used.runtime.worktrees = UsedWorktrees(used.project, used.runtime.worktrees.folder)
         used.gates._layered = False
         own.set(cache=("build",))
         for yard in yards:

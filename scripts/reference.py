@@ -1,4 +1,4 @@
-"""Write docs/reference from the code, or with --check say which page is out of date.
+"""Write docs/reference and the routes of the command line from the code, or with --check say what is out of date.
 
 A page is a function that returns its text, entered in PAGES under its path. Add yours there.
 """
@@ -15,22 +15,23 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from covey import config, errors
-from covey.app.app import VERBS
+from covey.app.verbs import VERBS
 from covey.cli import main as main_module
-from covey.cli.task import NOTHING
-from covey.core.events import KINDS, noun
-from covey.core.origins import PRIVATE
-from covey.core.rights import Standing
+from covey.cli.board.task import NOTHING_WAITS_EXIT
+from covey.core.events import noun
+from covey.core.history.origins import PRIVATE
+from covey.core.nouns import KINDS
+from covey.core.people.alerts import AlertKind
+from covey.core.people.rights import OWNER_ONLY, Asker
+from covey.core.people.visibility import AUDIENCES
 from covey.core.settings import meaning
-from covey.core.texts import INLINE, Blob
-from covey.core.visibility import SIGHTS
+from covey.core.texts import INLINE_BYTES, Blob
 from covey.web import openapi
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,13 +98,17 @@ def events() -> str:
         "Every change of a project is one event of its log. An event has `seq`, `time` (seconds since 1970), `actor`, "
         "`kind`, `subject` (what it is about), `data`, `key` (the idempotency key of the request) and `prev` (the hash "
         "of the event before). This page lists the kinds with the fields of their `data`; a field that has its default "
-        f"value is left out, and one that an old event lacks has its default value. A text of more than {INLINE:,} "
-        "bytes stands as its hash and size, and is kept aside. Events are never migrated."
+        "value is left out, and one that an old event lacks has its default value. A text of more than "
+        f"{INLINE_BYTES:,} bytes stands as its hash and size, and is kept aside. Events are never migrated."
     )
     by_noun: dict[str, list[str]] = {}
     for kind in KINDS:
         by_noun.setdefault(noun(kind), []).append(kind)
-    parts = [part for name, kinds in by_noun.items() for part in (f"## {name}", *map(_event, kinds))]
+    parts = [
+        part
+        for name, kinds in by_noun.items()
+        for part in (f"## {name}", *map(_event, kinds), *([_alerts()] if name == "alert" else []))
+    ]
     return page("Events", about, [*parts, "## Shapes", *map(_shape, _shapes())])
 
 
@@ -117,6 +122,13 @@ def _event(kind: str) -> str:
     hints = typing.get_type_hints(cls)
     rows = [[f"`{f.name}`", type_name(hints[f.name]), default(f) or "must be there"] for f in fields(cls)]
     return "\n\n".join([*parts, table(["field", "type", "default"], rows)] if rows else parts)
+
+
+def _alerts() -> str:
+    """Return the table of the kinds of alerts."""
+    about = "What the `type` of an alert may be; an old log may hold others."
+    rows = [[f"`{kind}`", kind.meaning] for kind in AlertKind]
+    return f"### Kinds of alerts\n\n{about}\n\n{table(['type', 'means'], rows)}"
 
 
 def _shapes() -> list[type[Any]]:
@@ -289,9 +301,8 @@ def commands() -> str:
     """Return the help of every command."""
     about = "What `--help` prints, of every command. Each takes `--json`, which prints exactly what REST answers."
     os.environ["COLUMNS"] = "100"
-    words = [[], *([name] for name in main_module.SINGLE), *([name] for name in main_module.GROUPS)]
-    words += [["log", name] for name in main_module.CARE]
-    words += [[group, name] for group in main_module.GROUPS for name in import_module(f"covey.cli.{group}").COMMANDS]
+    words = [[], *([name] for name in main_module.COMMANDS)]
+    words += [name.split() for name, _ in main_module.every_command() if " " in name]
     parts = [f"## covey {' '.join(word)}".rstrip() + f"\n\n```text\n{help_text(word)}\n```" for word in sorted(words)]
     rows = [[str(code), EXIT_CODES[code]] for code in sorted(EXIT_CODES)]
     return page("Commands", about, [*parts, "## Exit codes", table(["code", "means"], rows)])
@@ -301,7 +312,7 @@ EXIT_CODES = {
     0: "done; also if whoever reads the output goes away",
     1: "`log verify` found something wrong, or not everything that `run` worked on has landed",
     errors.Invalid.exit_code: "what was asked makes no sense: a wrong word, option, value or setting",
-    NOTHING: "`task next`: nothing waits; `merge queue BRANCH --wait`: it waits for a person",
+    NOTHING_WAITS_EXIT: "`task next`: nothing waits; `merge queue BRANCH --wait`: it waits for a person",
     errors.NotFound.exit_code: "there is no such task, lease, message, merge or session",
     errors.Refused.exit_code: "the rules say no at this moment: another holds it, the fence is old, it exists already",
     errors.Denied.exit_code: "not with this token: it is for the owner or for another session",
@@ -336,10 +347,10 @@ def table_of_rights() -> str:
     )
     heads = ["verb", "owner", "session: its own", "session: another's", "reviewer", "no token"]
     lines = [
-        [f"`{verb.name}`", "yes", verb.may.own, verb.may.other, verb.may.of(Standing.REVIEWER), "no"]
+        [f"`{verb.name}`", "yes", verb.may.own, verb.may.other, verb.may.of(Asker.REVIEWER), "no"]
         for verb in sorted(VERBS.values(), key=lambda verb: verb.name)
     ]
-    seen = [[f"`{kind}`", sight] for kind, sight in SIGHTS.items()]
+    seen = [[f"`{kind}`", audience] for kind, audience in AUDIENCES.items()]
     more = (
         "Of each event a session sees that it happened, when, who did it and to what. What it says (`data`) is shown "
         "to the owner and to whoever did it, and besides to those named here."
@@ -349,7 +360,118 @@ def table_of_rights() -> str:
     )
 
 
+# The map in docs/architecture.md
+
+SOURCE = ROOT / "src" / "covey"
+MAP_BEGINS = "<!-- The map: made by scripts/reference.py; `make docs` writes it again. -->"
+MAP_ENDS = "<!-- The map ends. -->"
+FLOORS = ("core", "store", "git", "app", "loops", "cli")
+"""The floors that have rooms."""
+ROOMS = ("board", "fleet", "leases", "merging", "people", "costs", "history", "overlap")
+OTHER_FOLDERS = {
+    "git/worktrees": "fleet",
+    "git/rescue": "fleet",
+    "git/candidates": "merging",
+    "git/landing": "merging",
+    "git/guard": "leases",
+    "loops/merge_queue": "merging",
+    "loops/gates": "merging",
+}
+"""Folders whose name is not that of the room that they belong to."""
+SINGLE_MODULES = {
+    "core/overlaps": "overlap",
+    "store/queries/activity": "history",
+    "store/queries/log": "history",
+    "store/queries/merges": "merging",
+    "store/queries/origins": "history",
+    "store/queries/overlaps": "overlap",
+    "store/queries/questions": "people",
+    "store/queries/queue": "merging",
+    "store/queries/runs": "fleet",
+    "app/shapes/costs": "costs",
+    "app/shapes/leases": "leases",
+    "loops/cleanup": "history",
+    "loops/expiry": "leases",
+    "loops/live": "fleet",
+    "loops/mail_loop": "people",
+    "loops/radar": "overlap",
+    "cli/project/cost": "costs",
+    "cli/project/overlap": "overlap",
+}
+"""Modules that are the only ones of their room on a floor, and so need no folder."""
+
+
+def architecture() -> str:
+    """Return docs/architecture.md with the map as the source is now."""
+    before, _, rest = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(MAP_BEGINS)
+    _, _, after = rest.partition(MAP_ENDS)
+    return f"{before}{MAP_BEGINS}\n{source_map()}\n{MAP_ENDS}{after}"
+
+
+def source_map() -> str:
+    """Return the table of floors by rooms, which names every module, and the floors that have no rooms."""
+    folders: dict[tuple[str, str], list[str]] = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        path = file.relative_to(SOURCE)
+        if path.name != "__init__.py":
+            folders.setdefault(_place(path), []).append(_called(path))
+    rooms = [["**the floor itself**", *(_cell(folders, floor, "") for floor in FLOORS)]]
+    rooms += [[f"**{room}**", *(_cell(folders, floor, room) for floor in FLOORS)] for room in ROOMS]
+    others = sorted({floor for floor, _ in folders} - set(FLOORS))
+    rest = [[f"`{floor}/`" if floor else "beside the floors", _cell(folders, floor, "")] for floor in others]
+    heads = ["room", *(f"`{floor}/`" for floor in FLOORS)]
+    return f"{table(heads, rooms)}\n\n{table(['floors without rooms', 'modules'], rest)}"
+
+
+def _place(path: Path) -> tuple[str, str]:
+    """Return the floor of a module and its room, which is empty for what belongs to the whole floor."""
+    floor = path.parts[0] if len(path.parts) > 1 else ""
+    if floor not in FLOORS:
+        return floor, ""
+    single = SINGLE_MODULES.get(path.with_suffix("").as_posix())
+    if single:
+        return floor, single
+    named = [OTHER_FOLDERS.get(f"{floor}/{part}", part) for part in path.with_suffix("").parts[1:]]
+    folders = named if path.parts[1] == "queries" else named[:-1]  # all of `queries` is by room, one module each
+    return floor, next((part for part in folders if part in ROOMS), "")
+
+
+def _called(path: Path) -> str:
+    """Return how the map names a module: with its folders, but for the one that is its room."""
+    below = path.with_suffix("").parts[1 if len(path.parts) > 1 else 0 :]
+    return "/".join([part for part in below[:-1] if part not in ROOMS] + [below[-1]])
+
+
+def _cell(folders: dict[tuple[str, str], list[str]], floor: str, room: str) -> str:
+    return ", ".join(f"`{name}`" for name in folders.get((floor, room), []))
+
+
+# src/covey/cli/frame/routes.py
+
+
+def routes() -> str:
+    """Return the table of verbs by which the command line asks a daemon without importing any of them."""
+    lines = [
+        f'    "{name}": "{verb.method} {verb.path}{" owner" if verb.may == OWNER_ONLY else ""}",'
+        for name, verb in sorted(VERBS.items())
+    ]
+    return "\n".join([ROUTES_HEAD, *lines, "}\n"])
+
+
+ROUTES_HEAD = '''\
+"""Where each verb is asked over REST, so that a command with a daemon need not import the verbs.
+
+Made by scripts/reference.py from the verbs; `make docs` writes it again. "owner": no session may ask it.
+"""
+
+from __future__ import annotations
+
+ROUTES = {'''
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/architecture.md": architecture,
+    "src/covey/cli/frame/routes.py": routes,
     "docs/reference/events.md": events,
     "docs/reference/config.md": settings,
     "docs/reference/rest.md": rest,

@@ -1,13 +1,19 @@
-"""Hypothesis profiles: `dev` while you work, `ci` for `make test` and `make soak`."""
+"""Hypothesis profiles (`dev` while you work, `ci` for `make test`, `soak` for `make soak`), and whole projects."""
 
 import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# No deadline: a slow machine is not a bug. Never derandomized: every run looks somewhere new.
+from tests.worlds.projects import Line, make_line
+
+# No deadline: a slow machine is not a bug. Whether a change lands depends on the change, so `ci` tries the same
+# examples again; `dev` and `soak` look somewhere new in every run (docs/decisions/0058).
 settings.register_profile("dev", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=100, derandomize=False, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
+settings.register_profile("soak", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile("dev")
 
 # A shell starts what runs in its background with interrupts ignored, and children inherit that: nothing that a test
@@ -28,3 +34,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:
             raise pytest.UsageError(f"pytest-xdist has forgotten the group of {lost[0]}; which versions are these?")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Callable[..., Line]]:
+    """Return a function that makes a project with some settings; it is ended with the test."""
+    lines: list[Line] = []
+
+    def make(*settings: str, **more: object) -> Line:
+        lines.append(make_line(tmp_path / f"line-{len(lines)}", *settings, **more))  # type: ignore[arg-type]
+        return lines[-1]
+
+    yield make
+    for line in lines:
+        line.end()

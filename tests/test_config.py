@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
 from covey import config
-from covey.config import AgentSettings
-from covey.core.checks import PathCheck
-from covey.core.permits import Level
-from covey.core.spending import Price
+from covey.config import AgentSettings, Config
+from covey.core.costs.spending import Price
+from covey.core.merging.checks import PathCheck
+from covey.core.people.permits import PermissionLevel
 from covey.errors import Invalid
+from tests.worlds.serving import wait_until
 
 
 @pytest.mark.parametrize("value", ["-1", "nan", "inf", "-inf", "10_000_001"])
@@ -53,13 +56,13 @@ def test_an_agent_is_declared_by_its_command_and_what_it_gets_of_the_environment
         ('[sessions.push]\norigin = "main"\n', "line 2: origin must be a list of texts, not 'main'"),
         ('[sessions.push]\norigin = ["a b"]\n', "line 2: 'a b' is not a pattern of refs"),
         ('[sessions.push]\na = ["x"]\nb = ["["]\n', "line 3: "),
-        ('[sessions.push]\n"a b" = ["x"]\n', "'a b' is no remote"),
+        ('[sessions.push]\n"a b" = ["x"]\n', "'a b' is not a remote"),
         ('[agents.sh]\ncommand = "bash"\n', "line 2: command must be a list of texts, not 'bash'"),
         ('[agents.sh]\ncommand = ["bash", 3]\n', "line 2: command must be a list of texts"),
         ('[agents.sh]\ncommand = ["a"]\nenv = "LANG"\n', "line 3: env must be a list of texts"),
         ('[agents.sh]\ncomand = ["a"]\n', r"line 2: there is no setting comand in \[agents.sh\]"),
-        ('[agents."a b"]\ncommand = ["a"]\n', "'a b' is no name for an agent"),
-        ('[agents."-x"]\ncommand = ["a"]\n', "'-x' is no name for an agent"),
+        ('[agents."a b"]\ncommand = ["a"]\n', "'a b' is not a name for an agent"),
+        ('[agents."-x"]\ncommand = ["a"]\n', "'-x' is not a name for an agent"),
     ],
 )
 def test_an_agent_that_makes_no_sense_is_named_with_its_line(text: str, said: str) -> None:
@@ -129,7 +132,7 @@ def test_work_lands_on_main_unless_a_branch_is_named() -> None:
     ],
 )
 def test_a_name_of_the_merge_queue_that_makes_no_sense_is_named_with_its_line(name: str, value: str, what: str) -> None:
-    with pytest.raises(Invalid, match=f"line 2: '{value}' is no name for {what}"):
+    with pytest.raises(Invalid, match=f"line 2: '{value}' is not a name for {what}"):
         config.parse(f'[merge]\n{name} = "{value}"\n')
 
 
@@ -206,7 +209,7 @@ def test_how_many_is_a_whole_number(name: str, value: str) -> None:
         config.parse(f"[sessions]\n{name} = {value}\n")
 
 
-@pytest.mark.parametrize(("name", "known"), [("runner", config.RUNNERS), ("permissions", tuple(Level))])
+@pytest.mark.parametrize(("name", "known"), [("runner", config.RUNNERS), ("permissions", tuple(PermissionLevel))])
 def test_a_word_of_the_sessions_is_one_of_those_known(name: str, known: tuple[str, ...]) -> None:
     for word in known:
         assert getattr(config.parse(f'[sessions]\n{name} = "{word}"\n').sessions, name) == word
@@ -285,7 +288,21 @@ def test_a_watcher_sees_settings_come_and_go(tmp_path: Path) -> None:
     seen = watcher.changed()
     assert seen is not None and seen.board.tries == 7
     (tmp_path / config.FILE).unlink()
-    assert watcher.changed() == config.Config()
+    wait_until(lambda: watcher.changed() == config.Config(), "it stays away")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_settings_that_are_just_saved_are_not_taken_for_none(tmp_path: Path, is_there: bool) -> None:
+    file = tmp_path / config.FILE
+    file.write_text("[merge]\ncheck = 'make test'\n")
+    watcher = config.Watcher(tmp_path)
+    file.write_text("") if is_there else file.unlink()  # as an editor, or git on its way to another branch
+    assert watcher.changed() is None
+    file.write_text("[merge]\ncheck = 'make all'\n")
+    seen = watcher.changed()
+    assert seen is not None and seen.merge.check == "make all"
+    file.write_text("")
+    wait_until(lambda: watcher.changed() == config.Config(), "it stays empty")
 
 
 def test_a_watcher_refuses_settings_that_make_no_sense_until_they_are_mended(tmp_path: Path) -> None:
@@ -305,6 +322,34 @@ def test_a_setting_that_stands_in_the_wrong_table_is_told_where_it_belongs() -> 
         with pytest.raises(Invalid, match="there is no setting") as told:
             config.parse(text)
         assert told.value.hint == "check belongs to [merge]: write that line above it."
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[agents.foo]\nenvs = { A = "1" }\n', "Did you mean env?"),
+        ("[merge]\nslot = { a = 1 }\n", "Did you mean slots?"),
+        ("[merge.cheks]\na = 1\n", "Did you mean checks?"),
+        ("[merge]\nstep = { a = 1 }\n", "Known here: "),
+        ("[merge]\ntoken = { a = 1 }\n", "Did you mean [budget.tokens]?"),
+        ("[sessions.pus]\na = 1\n", "Did you mean [sessions.push]?"),
+        ("[limits]\nleases = { a = 1 }\n", "Did you mean [leases]?"),
+        ("bord = 3\n", "Did you mean [board]?"),
+    ],
+)
+def test_a_neighbour_in_the_same_table_is_meant_before_a_table_that_is_no_nearer(text: str, hint: str) -> None:
+    with pytest.raises(Invalid, match="there is no setting") as told:
+        config.parse(text)
+    assert told.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("header", "meant"), [("agent.mine", "agents"), ("push", "sessions.push"), ("lease", "leases"), ("bord", "board")]
+)
+def test_a_table_that_does_not_exist_is_told_with_the_nearest_one(header: str, meant: str) -> None:
+    with pytest.raises(Invalid, match="line 1: there is no setting") as told:
+        config.parse(f'[{header}]\ncommand = ["bash"]\n')
+    assert told.value.hint == f"Did you mean [{meant}]?"
 
 
 @pytest.mark.parametrize("name", ["check", "quick"])
@@ -331,3 +376,20 @@ def test_an_old_file_with_pristine_still_loads_and_the_room_has_settings() -> No
 def test_a_setting_of_the_room_that_leads_elsewhere_is_refused(line: str) -> None:
     with pytest.raises(Invalid, match="line 2"):
         config.parse(f"[merge]\n{line}\n")
+
+
+def _numbers(table: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for each in fields(table):  # type: ignore[arg-type]
+        value = getattr(table, each.name)
+        if is_dataclass(value):
+            yield from _numbers(value, (*path, each.name))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield (*path, each.name)
+
+
+@pytest.mark.parametrize("path", [*_numbers(Config())], ids=".".join)
+def test_every_number_has_a_least_and_a_greatest_value(path: tuple[str, ...]) -> None:
+    *tables, name = path
+    for value in ("-2", "10_000_000_000_000_000"):
+        with pytest.raises(Invalid, match=f"line 2: {name} must be between"):
+            config.parse(f"[{'.'.join(tables)}]\n{name} = {value}\n")

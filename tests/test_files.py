@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covey import files
-from covey.app import journals
+from covey.app.history import journals
 
 Put = Callable[[Path, Path], object]
 INSTEAD: dict[str, Put] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import tomllib
 import types
 import typing
@@ -11,12 +12,13 @@ from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from covey.core import globs, pushes
-from covey.core.checks import PathCheck
-from covey.core.force import Force
-from covey.core.permits import Level
-from covey.core.runs import PROCESS, TMUX
-from covey.core.spending import Price
+from covey.core import globs
+from covey.core.costs.spending import Price
+from covey.core.fleet.runs import PROCESS, TMUX
+from covey.core.leases.write_policy import Force
+from covey.core.merging.checks import PathCheck
+from covey.core.people.commands import pushes
+from covey.core.people.permits import PermissionLevel
 from covey.errors import Invalid
 from covey.values import dataclass
 
@@ -24,9 +26,9 @@ FILE = "covey.toml"
 POLICIES = ("squash", "merge", "rebase", "ff")
 STRATEGIES = ("group", "serial", "prefix")
 ISOLATIONS = ("auto", "on", "off")
-MOST_SLOTS = 64
+MAX_SLOTS = 64
 RUNNERS = (PROCESS, TMUX)
-USUAL = "claude"
+DEFAULT_AGENT = "claude"
 """The agent of a project whose settings name none."""
 _SIZE = re.compile(r"([0-9]{1,4})x([0-9]{1,4})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -71,7 +73,7 @@ class Sessions:
     run_minutes: float = 60.0
     worktrees: str = "../{repo}.worktrees"
     dead_after: float = 60.0
-    permissions: str = Level.EDITS.value
+    permissions: str = PermissionLevel.EDITS.value
     allow: tuple[str, ...] = ()
     stagger: float = -1.0
     free_memory: float = 512.0
@@ -214,10 +216,14 @@ class Radar:
 
 @dataclass(frozen=True)
 class Log:
-    """How long, and how much of, the long texts of ended tasks and old mail are kept; the log itself is kept whole."""
+    """How long, and how much of, the long texts of ended tasks, old mail and output is kept; the log is kept whole.
+
+    `transcript_megabytes`: how much of the transcripts of ended runs is kept, packed.
+    """
 
     keep_days: float = 90.0
     keep_megabytes: float = 512.0
+    transcript_megabytes: float = 1024.0
 
 
 @dataclass(frozen=True)
@@ -246,7 +252,7 @@ class Config:
         """Return the agent of sessions that name none: the one that is set, the only one declared, or claude."""
         if self.sessions.agent:
             return self.sessions.agent
-        return next(iter(self.agents)) if len(self.agents) == 1 else USUAL
+        return next(iter(self.agents)) if len(self.agents) == 1 else DEFAULT_AGENT
 
     def declared(self) -> dict[str, tuple[str, ...]]:
         """Return the agents of the user's own, by name, with their commands."""
@@ -269,12 +275,17 @@ def read_text(folder: Path) -> str | None:
         raise Invalid(f"{FILE} cannot be read: {error}.") from error
 
 
+EMPTY_FOR_S = 0.5
+"""Seconds for which covey.toml has to be empty or gone until that is believed: whoever saves it may empty it first."""
+
+
 class Watcher:
     """Knows when a folder's covey.toml has changed since it was last read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._stamp = self._look()
+        self._empty_since: float | None = None
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
@@ -287,59 +298,49 @@ class Watcher:
         """Return the settings if they have changed; ones that make no sense are refused until they are mended."""
         stamp = self._look()
         if stamp == self._stamp:
+            self._empty_since = None
             return None
-        settings = load(self._folder)
+        text = read_text(self._folder) or ""
+        if text:
+            self._empty_since = None
+        elif not self._stays_empty():
+            return None
+        settings = parse(text)
         self._stamp = stamp
         return settings
 
+    def _stays_empty(self) -> bool:
+        """Say whether nothing has stood there for a while."""
+        now = time.monotonic()
+        if self._empty_since is None:
+            self._empty_since = now
+        return now - self._empty_since >= EMPTY_FOR_S
 
-_NUMBERS = (
-    ("board", "claim_ttl", 1),
-    ("board", "tries", 1),
-    ("board", "max_in_review", 0),
-    ("sessions", "count", 1),
-    ("sessions", "max", 1),
-    ("sessions", "run_minutes", 0.01),
-    ("sessions", "dead_after", 1),
-    ("sessions", "stagger", -1),
-    ("sessions", "free_memory", 0),
-    ("budget", "run", 0),
-    ("budget", "task", 0),
-    ("budget", "session", 0),
-    ("budget", "day", 0),
-    ("watch", "stalled_minutes", 0.001),
-    ("watch", "request_minutes", 0.001),
-    ("watch", "answer_minutes", 0.001),
-    ("watch", "backoff", 0),
-    ("watch", "backoff_most", 0),
-    ("watch", "crashes", 1),
-    ("watch", "crash_minutes", 0.001),
-    ("watch", "repeats", 2),
-    ("merge", "check_minutes", 0.01),
-    ("leases", "ttl", 1),
-    ("leases", "max_files", 1),
-    ("leases", "max_held", 1),
-    ("limits", "changes", 1),
-    ("limits", "kilobytes", 1),
-    ("limits", "messages", 1),
-    ("limits", "open_tasks", 1),
-    ("limits", "unread", 1),
-    ("limits", "notes", 1),
-    ("limits", "proposals", 1),
-    ("limits", "questions", 1),
-    ("overlap", "hot", 1),
-    ("overlap", "hot_minutes", 0.001),
-    ("overlap", "cool_minutes", 0.001),
-    ("log", "keep_days", 1),
-    ("log", "keep_megabytes", 0),
-)
-"""Settings that are numbers, and the least that each may be."""
+
+_NUMBERS: dict[str, dict[str, float]] = {
+    "board": {"claim_ttl": 1, "tries": 1, "max_in_review": 0},
+    "sessions": {"count": 1, "max": 1, "run_minutes": 0.01, "dead_after": 1, "stagger": -1, "free_memory": 0},
+    "budget": {"run": 0, "task": 0, "session": 0, "day": 0},
+    "watch": {
+        "stalled_minutes": 0.001, "request_minutes": 0.001, "answer_minutes": 0.001, "backoff": 0, "backoff_most": 0,
+        "crashes": 1, "crash_minutes": 0.001, "repeats": 2,
+    },
+    "merge": {"check_minutes": 0.01},
+    "leases": {"ttl": 1, "max_files": 1, "max_held": 1},
+    "limits": {
+        "changes": 1, "kilobytes": 1, "messages": 1, "open_tasks": 1, "unread": 1, "notes": 1, "proposals": 1,
+        "questions": 1,
+    },
+    "overlap": {"hot": 1, "hot_minutes": 0.001, "cool_minutes": 0.001},
+    "log": {"keep_days": 1, "keep_megabytes": 0, "transcript_megabytes": 0},
+}  # fmt: skip
+"""Settings that are numbers, by their tables, and the least that each may be."""
 _WORDS = (
     ("merge", "policy", POLICIES),
     ("merge", "strategy", STRATEGIES),
     ("merge", "isolate", ISOLATIONS),
     ("sessions", "runner", RUNNERS),
-    ("sessions", "permissions", tuple(Level)),
+    ("sessions", "permissions", tuple(PermissionLevel)),
     ("leases", "tool", tuple(Force)),
     ("leases", "commit", tuple(Force)),
 )
@@ -360,9 +361,10 @@ def parse(text: str) -> Config:
 
 
 def _check_numbers(config: Config, text: str) -> None:
-    for table, name, least in _NUMBERS:
-        if not least <= getattr(getattr(config, table), name) <= 10_000_000:
-            raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
+    for table, numbers in _NUMBERS.items():
+        for name, least in numbers.items():
+            if not least <= getattr(getattr(config, table), name) <= 10_000_000:
+                raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
     size = _SIZE.fullmatch(config.sessions.terminal)
     if size is None or not (20 <= int(size[1]) <= 1000 and 5 <= int(size[2]) <= 1000):
         raise Invalid(
@@ -396,15 +398,15 @@ def _check_merge(config: Config, text: str) -> None:
                 f"{_place(text, ('merge',), name)}: {name} is blank, and would let everything pass.",
                 hint=f'{name} = "make test", for example; leave it out to test nothing.',
             )
-    if not 0 <= merge.slots <= MOST_SLOTS:
-        raise Invalid(f"{_place(text, ('merge',), 'slots')}: slots must be between 0 and {MOST_SLOTS}.")
+    if not 0 <= merge.slots <= MAX_SLOTS:
+        raise Invalid(f"{_place(text, ('merge',), 'slots')}: slots must be between 0 and {MAX_SLOTS}.")
     for name, value, allowed, what in (
         ("branch", merge.branch, _BRANCH, "a branch"),
         ("push", merge.push, _REMOTE, "a remote"),
         ("review_role", merge.review_role, _NAME, "a role"),
     ):
         if value and not allowed.fullmatch(value):
-            raise Invalid(f"{_place(text, ('merge',), name)}: {value!r} is no name for {what}.")
+            raise Invalid(f"{_place(text, ('merge',), name)}: {value!r} is not a name for {what}.")
     _check_globs(merge.protected, _place(text, ("merge",), "protected"))
     _check_room(merge, text)
     for number, each in enumerate(merge.checks, 1):
@@ -434,7 +436,7 @@ def _check_room(merge: Merge, text: str) -> None:
         parts = path.rstrip("/").split("/")
         if not _CACHE.fullmatch(path) or any(part in ("", ".", "..", ".git") for part in parts):
             raise Invalid(
-                f"{_place(text, ('merge',), 'cache')}: {path!r} is no folder in a worktree.",
+                f"{_place(text, ('merge',), 'cache')}: {path!r} is not a folder in a worktree.",
                 hint='cache = ["build", "node_modules"], for example; a folder that git ignores.',
             )
 
@@ -452,7 +454,7 @@ def _check_pushes(config: Config, text: str) -> None:
         place = _place(text, ("sessions", "push"), remote)
         if not remote or any(letter.isspace() for letter in remote):
             raise Invalid(
-                f"{place}: {remote!r} is no remote.", hint='[sessions.push] origin = ["feature/*"], for example.'
+                f"{place}: {remote!r} is not a remote.", hint='[sessions.push] origin = ["feature/*"], for example.'
             )
         try:
             pushes.check(patterns)
@@ -472,7 +474,7 @@ def _check_resources(config: Config, text: str) -> None:
 def _check_agents(config: Config, text: str) -> None:
     for name, agent in config.agents.items():
         if not _NAME.fullmatch(name):
-            raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is no name for an agent.")
+            raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is not a name for an agent.")
         if agent.command and (agent.program or agent.arguments):
             raise Invalid(
                 f"{_place(text, ('agents',), name)}: {name} has a command, and program or arguments besides.",
@@ -493,29 +495,34 @@ def _read(cls: type[Any], values: dict[str, Any], path: tuple[str, ...], text: s
     taken: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
-            raise _unknown(name, known, path, text)
+            raise _unknown(name, value, known, path, text)
         taken[name] = _value(hints[name], value, (*path, name), text)
     return cls(**taken)
 
 
 def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
-    if is_dataclass(hint):
+    if is_dataclass(hint) or typing.get_origin(hint) is dict:
         if not isinstance(value, dict):
             raise Invalid(f"{_place(text, path[:-1], path[-1])}: [{path[-1]}] is a table.")
-        return _read(typing.cast(type[Any], hint), value, path, text)
-    if typing.get_origin(hint) is dict:
-        if not isinstance(value, dict):
-            raise Invalid(f"{_place(text, path[:-1], path[-1])}: [{path[-1]}] is a table.")
+        if is_dataclass(hint):
+            return _read(typing.cast(type[Any], hint), value, path, text)
         return {name: _value(typing.get_args(hint)[1], each, (*path, name), text) for name, each in value.items()}
-    if hint == tuple[str, ...]:
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-            raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of texts, not {value!r}.")
-        return tuple(value)
     if typing.get_origin(hint) is tuple:
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of tables, not {value!r}.")
         inner = typing.get_args(hint)[0]
-        return tuple(_read(inner, each, (*path, str(number)), text) for number, each in enumerate(value, 1))
+        if inner is str:
+            return tuple(_list_of(str, "texts", value, path, text))
+        tables = _list_of(dict, "tables", value, path, text)
+        return tuple(_read(inner, each, (*path, str(number)), text) for number, each in enumerate(tables, 1))
+    return _plain_value(hint, value, path, text)
+
+
+def _list_of(kind: type[Any], what: str, value: Any, path: tuple[str, ...], text: str) -> list[Any]:
+    if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
+        raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of {what}, not {value!r}.")
+    return value
+
+
+def _plain_value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
     if hint is float and type(value) is int:
         try:
             return float(value)
@@ -527,29 +534,43 @@ def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
     return value
 
 
-def _unknown(name: str, known: set[str], path: tuple[str, ...], text: str) -> Invalid:
+_LEAST_LIKENESS = 0.6
+"""How alike a name and the one that may be meant are at least; of equal ones that is 1."""
+
+
+def _unknown(name: str, value: Any, known: set[str], path: tuple[str, ...], text: str) -> Invalid:
     import difflib  # only a typo needs it, and every command reads the settings
 
-    near = difflib.get_close_matches(name, known, 1, 0.5)
+    settings = dict(_tables(Config))
+    tables = {each.rpartition(".")[2]: each for each in settings} if isinstance(value, dict) else {}
+    alike = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in (*sorted(known), *tables)}
+    nearest = max(alike, key=alike.__getitem__)  # of equal ones the first, which is known here
+    is_near, here = alike[nearest] >= _LEAST_LIKENESS, ".".join((*path, nearest))
     what = f"[{name}]" if not path else f"{name} in [{'.'.join(part for part in path if not part.isdigit())}]"
-    owner = next((table for table, names in _tables(Config) if name in names), None)
-    if owner is not None:
+    owner = next((table for table, names in settings.items() if name in names), None)
+    header = here if here in settings else "" if nearest in known else tables[nearest]
+    if is_near and header and isinstance(value, dict):
+        hint = f"Did you mean [{header}]?"
+    elif owner is not None:
         hint = f"{name} belongs to [{owner}]: write that line above it."
-    elif near:
-        hint = f"Did you mean {near[0]}?"
+    elif is_near:
+        hint = f"Did you mean {f'[{header}]' if header else nearest}?"
     else:
         hint = f"Known here: {', '.join(sorted(known))}."
     return Invalid(f"{_place(text, path, name)}: there is no setting {what}.", hint=hint)
 
 
 def _tables(cls: type[Any], path: str = "") -> Iterator[tuple[str, set[str]]]:
-    """Yield the tables with settings of their own, and the names of those."""
+    """Yield the tables that a covey.toml may have, as they are headed, and the names of the settings in each."""
     hints = typing.get_type_hints(cls)
     if path:
-        yield path, {each.name for each in fields(cls) if not is_dataclass(hints[each.name])}
+        yield path, {name for name, hint in hints.items() if not is_dataclass(hint)}
     for name, hint in hints.items():
+        header = f"{path}.{name}" if path else name
         if is_dataclass(hint):
-            yield from _tables(typing.cast(type[Any], hint), f"{path}.{name}" if path else name)
+            yield from _tables(typing.cast(type[Any], hint), header)
+        elif typing.get_origin(hint) is dict:
+            yield header, set()  # the names in it are the user's
 
 
 def _place(text: str, path: tuple[str, ...], name: str) -> str:

@@ -15,6 +15,7 @@
     │   └── Misdirected 421 exit 6   a request for a host that we are not
     ├── Unavailable    503  exit 7   it cannot be done at the moment; nothing was changed
     └── ToolFailed     502  exit 8   a program that we called failed
+        └── DidNotRun  502  exit 8   it is not there, or did not end in time
 
 The message says what is wrong in one sentence, in the words of the product; the hint says what to do next.
 """
@@ -130,19 +131,5 @@ class ToolFailed(CoveyError):
     exit_code = 8
 
 
-_LISTED = {
-    "task": "covey task list",
-    "lease": "covey lease list",
-    "message": "covey mail inbox --all",
-    "merge": "covey merge list",
-    "session": "covey session list",
-    "question": "covey inbox",
-    "permit": "covey permit list",
-    "proposal": "covey proposal list",
-}
-
-
-def missing(what: str, name: str) -> NotFound:
-    """Return the error for a thing that is not there, with the command that lists what is."""
-    hint = f"{_LISTED[what]} shows what there is." if what in _LISTED else ""
-    return NotFound(f"There is no {what} {name[:80]!r}.", hint=hint)
+class DidNotRun(ToolFailed):
+    """A program is not there or did not end in time, which says nothing of what it was asked."""

@@ -9,24 +9,45 @@ import stat
 from pathlib import Path
 from typing import IO
 
-MOST_BYTES = 16 * 1024 * 1024
-"""Bytes that are read of a file of which nobody says how long it may be."""
+MAX_READ_BYTES = 16 * 1024 * 1024
+"""Bytes that are read of a file when the caller sets no limit."""
 _ONLY_FILES = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def read(path: Path, most: int = MOST_BYTES) -> str:
-    """Return the beginning of a text; OSError if there is no file, but a link, a pipe or a folder."""
+def read(path: Path, most: int = MAX_READ_BYTES) -> str:
+    """Return the beginning of a text; OSError if it is missing, or a link, a pipe or a folder."""
     return read_bytes(path, most).decode("utf-8", "replace")
+
+
+def read_if_any(path: Path) -> str:
+    """Return the beginning of a text, nothing if it is missing or cannot be read."""
+    try:
+        return read(path)
+    except OSError:
+        return ""
 
 
 def read_bytes(path: Path, most: int) -> bytes:
     """Return the beginning of a file; OSError if there is none."""
-    with _as_file(os.open(path, os.O_RDONLY | _ONLY_FILES), path, "rb") as file:
+    with open_to_read(path) as file:
         return file.read(most)
 
 
+def open_to_read(path: Path) -> IO[bytes]:
+    """Open a file; OSError if there is none."""
+    return _as_file(os.open(path, os.O_RDONLY | _ONLY_FILES), path, "rb")
+
+
+def status(path: Path | str | bytes, *, follow: bool = False) -> os.stat_result | None:
+    """Return what the disk says of a path, None if nothing is there, or nothing that we may look at."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except OSError:
+        return None
+
+
 def append(path: Path, text: str) -> None:
-    """Add to a text that need not be there yet, in a folder that is no link either."""
+    """Add to a text that need not be there yet, in a folder that is not a link either."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | _ONLY_FILES)
     try:
         opened = os.open(path.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _ONLY_FILES, 0o600, dir_fd=folder)
@@ -41,7 +62,7 @@ def _as_file(opened: int, path: Path, mode: str) -> IO[bytes]:
     if stat.S_ISREG(os.fstat(opened).st_mode):
         return open(opened, mode)
     os.close(opened)
-    raise OSError(f"{path} is no file")
+    raise OSError(f"{path} is not a file")
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:

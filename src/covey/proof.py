@@ -35,7 +35,7 @@ DOOR = "http://127.0.0.1:0"
 """What stands for the address at which a run asks, until its wrapper knows that."""
 VARIABLE = "COVEY_PROOF"
 """The variable in which a run, or whoever has a session's token, is given a name and its key."""
-LONGEST = 4096
+MAX_ANSWER_BYTES = 4096
 """Bytes that the answer with a proof may have."""
 _INNER, _OUTER = bytes(byte ^ 0x36 for byte in range(256)), bytes(byte ^ 0x5C for byte in range(256))
 
@@ -113,8 +113,8 @@ def require(connection: "Connection", name: str, key: str, nonce: str, host: str
     connection.sendall(question(name, nonce, host, more))
     answer = b""
     while not is_whole(answer):
-        piece = connection.recv(LONGEST)
-        if not piece or len(answer) > LONGEST:
+        piece = connection.recv(MAX_ANSWER_BYTES)
+        if not piece or len(answer) > MAX_ANSWER_BYTES:
             raise Unproved("what answers there did not prove to be your covey daemon")
         answer += piece
     check(answer, key, nonce, host)

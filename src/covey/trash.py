@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 from secrets import token_hex
 
-REMOVE_PATIENCE_S = 600.0
+REMOVE_TIMEOUT_S = 600.0
 """Seconds that one removal may take; what is left then is for the next."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def remove(path: Path, *, patience_s: float = REMOVE_PATIENCE_S) -> bool:
+def remove(path: Path, *, patience_s: float = REMOVE_TIMEOUT_S) -> bool:
     """Remove whatever is at a path, and say whether nothing is left of it; it never raises for what it finds."""
     deadline = time.monotonic() + patience_s
     try:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from covey.agents.agent import Agent, Assignment
-from covey.core.launches import Launch
-from covey.core.signals import Signal
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import Signal
 from tests.model.environment import agent_environment, program
 
 PATIENCE = 120

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from covey.agents.agent import Agent
-from covey.core.signals import Failed, Limited, Result, Signal
+from covey.core.fleet.signals import Failed, Limited, Result, Signal
 
 FOLDER = Path(__file__).parent
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from covey.agents.aider import agent
-from covey.core.heard import Heard
-from covey.core.permits import Level
-from covey.core.signals import Failed, Limited, Result, Said, Signal, Spent, Trouble, Usage, Waits
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.signals import Failed, Limited, Result, Said, Signal, Spent, Trouble, Usage, Waits
+from covey.core.people.permits import PermissionLevel
 from tests.agents import recordings
 from tests.agents.linked import assignment, linked
 from tests.agents.recordings import ends, heard
@@ -20,9 +20,9 @@ from tests.model.script import Script, Step, Write
 from tests.model.server import ModelServer
 
 
-def taken(*lines: str) -> Heard:
+def taken(*lines: str) -> RunState:
     """Return what is known after some lines."""
-    known = Heard()
+    known = RunState()
     for line in lines:
         for signal in agent.read(line):
             known.take(signal, 1.0)
@@ -54,7 +54,7 @@ def test_its_log_counts_each_message_to_the_token() -> None:
     line = json.dumps({"event": "message_send", "properties": told, "user_id": "-", "time": 1794847660})
     assert agent.count(line) == [Spent("", Usage(12435, 678), cost=0.03165)]
     assert agent.count(line.replace("0.03165", "0")) == [Spent("", Usage(12435, 678))], "a price that it does not know"
-    known = Heard()
+    known = RunState()
     for _ in range(2):
         known.take(agent.count(line)[0], 1.0)
     assert len(known.bill.calls) == 2, "two that cost the same are two"
@@ -105,12 +105,12 @@ def test_it_reads_the_prompt_from_its_file_and_leaves_its_histories_in_the_folde
     assert launch.stdin is None and not launch.apart
 
 
-@pytest.mark.parametrize("level", Level)
-def test_it_never_runs_a_command_and_changes_something_only_where_it_may(level: Level) -> None:
+@pytest.mark.parametrize("level", PermissionLevel)
+def test_it_never_runs_a_command_and_changes_something_only_where_it_may(level: PermissionLevel) -> None:
     argv = agent.launch(assignment(permissions=level)).argv
     assert "--no-suggest-shell-commands" in argv and "--git-commit-verify" in argv
-    assert ("--dry-run" in argv) == (level is Level.ASK)
-    assert ("--auto-commits" in argv) == (level is not Level.ASK)
+    assert ("--dry-run" in argv) == (level is PermissionLevel.ASK)
+    assert ("--auto-commits" in argv) == (level is not PermissionLevel.ASK)
     assert "--no-auto-test" in argv
 
 

@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 
 from covey.agents import registry
 from covey.agents.agent import Assignment
-from covey.agents.claude import agent
-from covey.core import signals
-from covey.core.heard import Heard
-from covey.core.permits import Level
-from covey.core.questions import Decision, Reply
-from covey.core.signals import (
+from covey.agents.claude.claude import agent
+from covey.core.fleet import signals
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -40,6 +38,8 @@ from covey.core.signals import (
     Wants,
     Works,
 )
+from covey.core.people.permits import PermissionLevel
+from covey.core.people.questions import Decision, Reply
 from tests.agents.works import PATIENCE, Place
 from tests.model.environment import agent_environment, program
 from tests.model.script import ALWAYS, Fail, Script, Shell, Step, Tool, Write, committing
@@ -323,7 +323,9 @@ def test_what_begins_with_a_slash_is_no_command() -> None:
 
 
 def test_each_level_says_what_it_may_do() -> None:
-    asks, edits, full = (agent.launch(replace(WORK, permissions=level, commands=("make test",))) for level in Level)
+    asks, edits, full = (
+        agent.launch(replace(WORK, permissions=level, commands=("make test",))) for level in PermissionLevel
+    )
     assert _after(asks.argv, "--permission-mode") == "default"
     assert not any("Bash(" in word for word in asks.argv)
     assert _after(edits.argv, "--permission-mode") == "acceptEdits"
@@ -383,7 +385,7 @@ def test_what_is_too_long_to_carry_is_allowed_as_it_was_asked_and_a_question_is_
 
 def test_a_question_that_it_takes_back_is_settled() -> None:
     request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "make"}}
-    known = Heard()
+    known = RunState()
     for told in (
         {"type": "control_request", "request_id": "7", "request": request},
         {"type": "control_request", "request_id": "8", "request": {**request, "input": {"command": "make it"}}},
@@ -466,7 +468,7 @@ def live(place: Place, tmp_path: Path) -> Iterator[Live]:
 
 
 def test_it_asks_over_its_output_and_goes_on_when_allowed(live: Live) -> None:
-    live.begin(live.model.add("paint", committing("colour.txt", "green\n", "Paint")), permissions=Level.ASK)
+    live.begin(live.model.add("paint", committing("colour.txt", "green\n", "Paint")), permissions=PermissionLevel.ASK)
     asks = live.until(Asks)
     assert isinstance(asks, Asks) and asks.tool == "Write"
     assert asks.about == str(live.place.worktree.resolve() / "colour.txt")
@@ -485,7 +487,7 @@ def test_to_ask_it_asks_before_it_edits_whatever_its_user_allows_elsewhere(live:
     allowed = {"permissions": {"allow": ["Write", "Edit", "WebFetch"]}}
     settings.write_text(json.dumps({**json.loads(settings.read_text()), **allowed}))
     steps = [Step(do=(Write("colour.txt", "green\n"),)), Step(do=(Shell("ls"),)), Step(text="Done.")]
-    live.begin(live.model.add("write", steps), permissions=Level.ASK)
+    live.begin(live.model.add("write", steps), permissions=PermissionLevel.ASK)
     asks = live.until(Asks, Result, Failed)
     assert isinstance(asks, Asks) and asks.tool == "Write"
     live.tell(agent.answer(asks, Reply(Decision.DENY)))
@@ -498,7 +500,7 @@ def test_it_goes_on_without_what_it_was_denied_and_without_an_answer(live: Live)
     options = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
     ask = Tool("AskUserQuestion", {"questions": [{**question, "options": options}]})
     steps = [Step(do=(Shell("touch denied.txt"),)), Step(do=(ask,)), Step(do=(ask,)), Step(text="Done.")]
-    live.begin(live.model.add("ask", steps), permissions=Level.ASK)
+    live.begin(live.model.add("ask", steps), permissions=PermissionLevel.ASK)
     asks = live.until(Asks)
     assert isinstance(asks, Asks) and asks.wants is Wants.PERMISSION
     live.tell(agent.answer(asks, Reply(Decision.DENY, "Leave it.")))
@@ -523,7 +525,7 @@ def test_it_edits_commits_and_runs_what_is_allowed_without_asking(live: Live) ->
         Step(do=(Shell("git add -A && git commit -q -m \"$(cat <<'EOF'\nPaint\n\nIt was grey.\nEOF\n)\""),)),
         Step(text="Done."),
     ]
-    live.begin(live.model.add("edits", steps), permissions=Level.EDITS, commands=("make test",))
+    live.begin(live.model.add("edits", steps), permissions=PermissionLevel.EDITS, commands=("make test",))
     assert live.until(Asks, Result, Failed) == Result("Done.")
     assert live.finish() == 0
     assert live.place.git("log", "-1", "--format=%B") == "Paint\n\nIt was grey."
@@ -531,7 +533,7 @@ def test_it_edits_commits_and_runs_what_is_allowed_without_asking(live: Live) ->
 
 def test_a_word_reaches_it_while_it_works_and_its_conversation_is_taken_up_again(live: Live) -> None:
     nap = Step(do=(Shell("until [ -e go ]; do sleep 0.05; done"),))
-    live.begin(live.model.add("nap", [nap, Step(text="Rested.")]), permissions=Level.FULL)
+    live.begin(live.model.add("nap", [nap, Step(text="Rested.")]), permissions=PermissionLevel.FULL)
     live.until(Calls)
     live.tell(agent.say("/and close the door"))
     (live.place.worktree / "go").touch()

@@ -18,11 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.agents.agent import Assignment, Sight
-from covey.agents.claude import agent
-from covey.core import signals
-from covey.core.launches import Launch, Screen
-from covey.core.permits import Level
-from covey.core.signals import (
+from covey.agents.claude.claude import agent
+from covey.core.fleet import signals
+from covey.core.fleet.launches import Launch, Screen
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Compacts,
@@ -39,11 +38,12 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.core.people.permits import PermissionLevel
 from tests.agents.works import Place
 from tests.model.environment import agent_environment, program
 from tests.model.script import committing
 from tests.model.server import ModelServer
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 RECORDED = Path(__file__).parent / "claude"
 CONVERSATION = "00000001-0000-4000-8000-000000000000"
@@ -291,7 +291,7 @@ def test_a_conversation_that_begins_has_a_name_by_which_its_journal_is_found() -
 
 
 def test_each_level_says_what_it_may_do_in_a_terminal_too() -> None:
-    asks, edits, full = (terminal.launch(replace(WORK, permissions=level)) for level in Level)
+    asks, edits, full = (terminal.launch(replace(WORK, permissions=level)) for level in PermissionLevel)
     assert asks.argv[asks.argv.index("--permission-mode") + 1] == "default"
     assert edits.argv[edits.argv.index("--permission-mode") + 1] == "acceptEdits"
     assert "--dangerously-skip-permissions" in full.argv
@@ -378,7 +378,7 @@ def test_it_is_seen_read_answered_and_left_in_a_real_terminal(
         work = replace(
             place.work(""), worktree=str(worktree), env={**place.env, **home}, program=str(program("claude"))
         )
-        tmux.start(terminal.launch(replace(work, permissions=Level.ASK)), width, height)
+        tmux.start(terminal.launch(replace(work, permissions=PermissionLevel.ASK)), width, height)
         wait_until(lambda: terminal.see(tmux.look()) is Sight.READY, "an empty prompt")
         tmux.type(prompt)
         wait_until(lambda: terminal.see(tmux.look()) is Sight.ASKS, "a dialog")

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from covey.agents.codex import Codex, agent
-from covey.core.permits import Level
-from covey.core.signals import (
+from covey.agents.codex.codex import Codex, agent
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Conversation,
@@ -25,6 +24,7 @@ from covey.core.signals import (
     Usage,
     Waits,
 )
+from covey.core.people.permits import PermissionLevel
 from tests.agents import recordings
 from tests.agents.linked import assignment, linked
 from tests.agents.recordings import ends, heard, put_off
@@ -154,8 +154,10 @@ def test_a_conversation_is_taken_up_again_if_its_name_is_one() -> None:
     assert "resume" not in agent.launch(assignment(conversation="--last")).argv
 
 
-@pytest.mark.parametrize(("level", "mode"), [(Level.ASK, "read-only"), (Level.FULL, "danger-full-access")])
-def test_to_ask_it_may_only_read_and_to_do_all_it_has_no_sandbox(level: Level, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("level", "mode"), [(PermissionLevel.ASK, "read-only"), (PermissionLevel.FULL, "danger-full-access")]
+)
+def test_to_ask_it_may_only_read_and_to_do_all_it_has_no_sandbox(level: PermissionLevel, mode: str) -> None:
     argv = agent.launch(assignment(permissions=level)).argv
     assert argv[argv.index("--sandbox") + 1] == mode
     assert 'approval_policy="never"' in argv
@@ -163,7 +165,7 @@ def test_to_ask_it_may_only_read_and_to_do_all_it_has_no_sandbox(level: Level, m
 
 
 def test_to_edit_it_may_write_what_a_commit_needs_and_no_more_of_the_shared_folder() -> None:
-    argv = agent.launch(assignment(permissions=Level.EDITS)).argv
+    argv = agent.launch(assignment(permissions=PermissionLevel.EDITS)).argv
     (table,) = (word for word in argv if word.startswith("permissions.covey.filesystem="))
     for path, right in [
         ("/home/ada/shed/.git", "write"),
@@ -181,7 +183,7 @@ def test_to_edit_it_may_write_what_a_commit_needs_and_no_more_of_the_shared_fold
 
 def test_what_is_coveys_own_is_closed_to_it_but_for_its_own_place_in_there() -> None:
     env = {"HOME": "/home/ada", "TMUX_TMPDIR": "/tmp/covey-7/own"}
-    argv = agent.launch(assignment(permissions=Level.EDITS, private=("/tmp/covey-7",), env=env)).argv
+    argv = agent.launch(assignment(permissions=PermissionLevel.EDITS, private=("/tmp/covey-7",), env=env)).argv
     (table,) = (word for word in argv if word.startswith("permissions.covey.filesystem="))
     assert table.endswith('"/tmp/covey-7"="none","/tmp/covey-7/own"="write"}')
 
@@ -249,7 +251,7 @@ def test_the_real_one_writes_nothing_where_it_should_ask(tmp_path: Path) -> None
     with ModelServer() as model:
         model.add("roof", ROOF)
         place = linked(tmp_path, model.url("roof"))
-        done = place.done(agent, place.work(agent, "Add a roof.", permissions=Level.ASK))
+        done = place.done(agent, place.work(agent, "Add a roof.", permissions=PermissionLevel.ASK))
         assert done.code == 0, done.complaints
         assert place.git("rev-list", "--count", "main..") == "0"
         assert place.git("status", "--porcelain") == ""

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.agents.agent import Assignment, Sight, terminal_of
-from covey.agents.codex import TERMINAL as terminal
-from covey.agents.codex import agent
-from covey.core.launches import Screen
-from covey.core.permits import Level
-from covey.core.runs import PROCESS, TMUX, Run
-from covey.core.signals import (
+from covey.agents.codex.codex import TERMINAL as terminal
+from covey.agents.codex.codex import agent
+from covey.core.fleet.launches import Screen
+from covey.core.fleet.runs import PROCESS, TMUX, Run
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Context,
@@ -31,6 +30,7 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.core.people.permits import PermissionLevel
 
 RECORDED = Path(__file__).parent / "codex"
 CONVERSATION = "01a1dfcf-c324-7891-a279-4da47864328c"
@@ -168,7 +168,7 @@ def test_a_conversation_is_opened_by_its_name_without_a_server_that_outlives_it(
     assert launch.argv[:6] == ("codex", "--no-daemon", "--disable", "daemon_auto_start", "--model", "gpt-5.5")
     assert launch.argv[-2:] == ("resume", CONVERSATION) and launch.terminal and launch.stdin is None
     assert 'approval_policy="on-request"' in launch.argv, "a person is there to be asked"
-    full = terminal.launch(replace(WORK, permissions=Level.FULL))
+    full = terminal.launch(replace(WORK, permissions=PermissionLevel.FULL))
     assert 'approval_policy="never"' in full.argv and "danger-full-access" in full.argv
     assert terminal.journal(WORK) == f"/home/ada/.codex/sessions/*/*/*/rollout-*-{CONVERSATION}.jsonl"
     elsewhere = replace(WORK, env={"CODEX_HOME": "/odd[1]"})

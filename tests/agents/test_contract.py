@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment
-from covey.core import signals
-from covey.core.heard import Heard
-from covey.core.permits import Level
-from covey.core.signals import Asks, Result, Signal, Spent, Usage, Works
-from covey.core.transcripts import Transcript
+from covey.core.fleet import signals
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.signals import Asks, Result, Signal, Spent, Usage, Works
+from covey.core.history.transcripts import Transcript
+from covey.core.people.permits import PermissionLevel
 from tests.agents.works import PATIENCE, Place
 
 BASH = """\
@@ -92,7 +92,7 @@ assignments = st.builds(
     program=words,
     arguments=st.lists(words, max_size=2).map(tuple),
     model=words,
-    permissions=st.sampled_from(Level),
+    permissions=st.sampled_from(PermissionLevel),
     commands=st.lists(words, max_size=3).map(tuple),
     allowance=st.none() | st.floats(0, 1e6),
 )
@@ -254,7 +254,7 @@ def test_a_call_is_the_same_again_only_if_the_same_came_of_it(
     agent = AGENTS[name]
     read = agent.terminal.read if in_terminal and agent.terminal is not None else agent.read
     for results, repeats in ((("a", "a", "a"), 3), (("a", "b", "c"), 1), (("a", "b", "b"), 2)):
-        heard = Heard()
+        heard = RunState()
         for number, result in enumerate(results):
             for line in told(number, result):
                 for signal in read(json.dumps(line)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from covey.agents.declared import PLACEHOLDERS, Declared, check
-from covey.core.signals import (
+from covey.agents.custom import PLACEHOLDERS, Declared, check
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -52,6 +52,25 @@ def test_two_prompts_in_one_word_do_not_exceed_it(place: Place) -> None:
         said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert said.count("Read the file") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "script", "fixed"),
+    [
+        (("mine", "{prompt}"), False, False),
+        (("mine", "--read={prompt_file}", "{title}"), False, False),
+        (("bash", "{body_file}"), True, False),
+        (("sh", "-c", "{title}"), True, False),
+        (("sh", "-c", "make mend # {worktree} {task} {session} {run}"), True, True),
+        (("sh", "-c", "echo ${prompt} ${title} {prompts} {prompt"), True, True),
+        (("sh", "${prompt}", "{body_file}"), True, False),
+    ],
+)
+def test_what_an_agent_is_given_of_its_task_is_what_is_filled_in(
+    command: tuple[str, ...], script: bool, fixed: bool
+) -> None:
+    traits = Declared("mine", command).traits
+    assert (traits.script, traits.fixed) == (script, fixed)
 
 
 def test_lines_are_said_and_signals_are_understood() -> None:

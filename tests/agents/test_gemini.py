@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 from covey.agents.gemini import agent
-from covey.core.heard import Heard
-from covey.core.permits import Level
-from covey.core.signals import (
+from covey.core.costs.spending import Bill, whole
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Conversation,
@@ -20,11 +20,13 @@ from covey.core.signals import (
     Result,
     Said,
     Signal,
+    Spent,
     Total,
     Trouble,
     Usage,
     Waits,
 )
+from covey.core.people.permits import PermissionLevel
 from tests.agents import recordings
 from tests.agents.linked import assignment, linked
 from tests.agents.recordings import ends, heard, put_off
@@ -54,6 +56,17 @@ def test_a_run_is_told_from_its_first_event_to_its_result() -> None:
         Total(Usage(4000, 200), "fake"),
         Result(""),
     ]
+
+
+def test_a_call_is_counted_once_though_another_model_answered_than_was_asked() -> None:
+    bill = Bill()
+    live = [signal for line in recordings.recorded("gemini", "chats/alias") for signal in agent.count(line)]
+    told = [signal for signal in [*live, *heard(agent, "alias")] if isinstance(signal, Spent | Total)]
+    assert {signal.model for signal in told} == {GEMINI_MODEL, "other-name"}
+    for signal in told:
+        bill.take(signal)
+    used = bill.by_model({}, {}, GEMINI_MODEL)
+    assert used[GEMINI_MODEL].usage == whole(used.values()).usage == Usage(2200, 110, 800)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +100,7 @@ def test_a_conversation_that_is_gone_is_known_by_the_only_line_there_is() -> Non
 
 
 def test_a_message_comes_in_pieces_and_is_put_together_as_it_was() -> None:
-    known = Heard()
+    known = RunState()
     for words in ("The", " roof\n", "\n", " is on."):
         line = {"type": "message", "role": "assistant", "content": words, "delta": True}
         for signal in agent.read(json.dumps(line)):
@@ -119,11 +132,14 @@ def test_a_conversation_is_taken_up_again_if_its_name_is_one() -> None:
     assert "--resume" not in agent.launch(assignment(conversation="--yolo")).argv
 
 
-@pytest.mark.parametrize(("level", "mode"), [(Level.ASK, "default"), (Level.EDITS, "auto_edit"), (Level.FULL, "yolo")])
-def test_each_level_is_a_mode_of_its_own(level: Level, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("level", "mode"),
+    [(PermissionLevel.ASK, "default"), (PermissionLevel.EDITS, "auto_edit"), (PermissionLevel.FULL, "yolo")],
+)
+def test_each_level_is_a_mode_of_its_own(level: PermissionLevel, mode: str) -> None:
     launch = agent.launch(assignment(permissions=level))
     assert launch.argv[launch.argv.index("--approval-mode") + 1] == mode
-    assert ("--policy" in launch.argv) == (level is Level.EDITS) == bool(launch.files)
+    assert ("--policy" in launch.argv) == (level is PermissionLevel.EDITS) == bool(launch.files)
 
 
 def test_to_edit_it_may_run_git_covey_and_what_is_named_and_a_chain_is_named_by_its_parts() -> None:
@@ -190,7 +206,7 @@ def test_the_real_one_edits_commits_and_goes_on_in_the_same_conversation(tmp_pat
 
         work = place.work(agent, "Is it on?", model=GEMINI_MODEL, conversation=conversation.id)
         again = place.done(agent, work)
-        known = Heard()
+        known = RunState()
         for signal in again.signals:
             known.take(signal, 1.0)
         assert conversation in again.signals and known.result == "It still is."

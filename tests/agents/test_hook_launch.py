@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.agents import claude, codex
 from covey.agents.agent import Agent, Assignment, HookDoor
-from covey.core.hooks import Moment
-from covey.core.permits import Level
+from covey.agents.claude import claude
+from covey.agents.codex import codex
+from covey.core.leases.hooks import Moment
+from covey.core.people.permits import PermissionLevel
 
 DOOR = HookDoor(url="http://127.0.0.1:4711", relay=("/usr/bin/python3", "-I", "-S", "/opt/covey/hooks/relay.py"))
 WORK = Assignment(
@@ -65,14 +66,14 @@ def test_without_a_door_there_are_no_hooks(agent: Agent, way: str) -> None:
 # Claude Code
 
 
-@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("level", PermissionLevel)
 @pytest.mark.parametrize("way", WAYS)
-def test_claude_gets_all_its_settings_at_once(way: str, level: Level) -> None:
+def test_claude_gets_all_its_settings_at_once(way: str, level: PermissionLevel) -> None:
     found = settings(argv(claude.agent, way, replace(HOOKED, permissions=level)))
     assert "PreToolUse" in found["hooks"] and "SessionStart" in found["hooks"]
-    assert ("permissions" in found) == (level is Level.ASK)
+    assert ("permissions" in found) == (level is PermissionLevel.ASK)
     skips = found.get("skipDangerousModePermissionPrompt", False)
-    assert skips == (level is Level.FULL and way == "terminal")
+    assert skips == (level is PermissionLevel.FULL and way == "terminal")
     assert ("PermissionRequest" in found["hooks"]) == (way == "terminal")
 
 
@@ -87,7 +88,7 @@ def test_claude_is_not_held_where_the_door_does_not_hold() -> None:
 def test_settings_of_the_user_go_together_with_ours(way: str, joined: bool) -> None:
     theirs = {"hooks": {"Stop": [{"hooks": []}]}, "env": {"A": "1"}, "permissions": {"ask": ["Bash"]}}
     words = (f"--settings={json.dumps(theirs)}",) if joined else ("--settings", json.dumps(theirs))
-    work = replace(HOOKED, permissions=Level.ASK, arguments=("--effort", "low", *words, "--verbose"))
+    work = replace(HOOKED, permissions=PermissionLevel.ASK, arguments=("--effort", "low", *words, "--verbose"))
     line = argv(claude.agent, way, work)
     found = settings(line)
     assert found["env"] == {"A": "1"} and found["permissions"]["ask"][-1] == "Bash"

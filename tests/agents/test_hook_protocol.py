@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.agents import hooked
+from covey.agents import hook_protocol
 from covey.agents.agent import HookDoor
-from covey.core.hooks import NOTHING, Hook, Moment, Reply
-from covey.core.permits import SHELL
+from covey.core.leases.hooks import NOTHING, Hook, HookReply, Moment
+from covey.core.people.permits import SHELL
 from covey.errors import Invalid
 
 DOOR = HookDoor(url="http://127.0.0.1:4711", relay=("/usr/bin/python3", "-I", "-S", "/opt/my app/covey/hooks/relay.py"))
@@ -36,7 +36,7 @@ bodies = st.dictionaries(known_keys | st.text(max_size=8), values, max_size=10) 
     {"tool_name": tools | values, "tool_input": inputs}, optional={"hook_event_name": values, "session_id": values}
 )
 words = st.none() | st.text(max_size=30)
-replies = st.builds(Reply, deny=words, tell=words, go_on=words, allow=st.none() | st.booleans(), why=words)
+replies = st.builds(HookReply, deny=words, tell=words, go_on=words, allow=st.none() | st.booleans(), why=words)
 
 
 def body(**more: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def body(**more: Any) -> dict[str, Any]:
 
 
 def tool(name: str, given: Any, moment: Moment = Moment.BEFORE_TOOL, **more: Any) -> Hook:
-    return hooked.read(moment, body(tool_name=name, tool_input=given, tool_use_id="toolu_1", **more))
+    return hook_protocol.read(moment, body(tool_name=name, tool_input=given, tool_use_id="toolu_1", **more))
 
 
 # What is asked
@@ -98,7 +98,7 @@ def test_a_patch_names_every_file_once_and_nothing_that_is_only_its_text() -> No
         " *** Add File: context\n-*** Add File: removed\n+*** Add File: added\n*** Add File: new\n"
         "+*** Delete File: text\n  *** Delete File: old  \n*** Add File: new\n+x\n*** End of File\n*** End Patch\n"
     )
-    assert hooked.patched(patch) == ("src/a.py", "src/b.py", "new", "old")
+    assert hook_protocol.patched(patch) == ("src/a.py", "src/b.py", "new", "old")
 
 
 def test_a_command_is_known_and_its_tool_has_our_name() -> None:
@@ -118,15 +118,15 @@ def test_a_question_for_permission_is_a_sentence_for_a_person() -> None:
     assert tool("Bash", {"command": "npm i"}).asks == ""
 
 
-@pytest.mark.parametrize("name", hooked.NOT_TO_ALLOW)
+@pytest.mark.parametrize("name", hook_protocol.NOT_TO_ALLOW)
 def test_what_wants_more_than_a_yes_is_left_to_its_dialog(name: str) -> None:
     assert tool(name, {"questions": []}, Moment.PERMISSION).asks == ""
 
 
 def test_a_tool_that_failed_is_answered_by_the_name_of_that_moment() -> None:
     failed = tool("Bash", {"command": "false"}, Moment.AFTER_TOOL, hook_event_name="PostToolUseFailure", error="Exit 1")
-    assert (failed.note, failed.message) == (hooked.FAILURE, "Exit 1")
-    said = hooked.written(failed, Reply(tell="hi"))
+    assert (failed.note, failed.message) == (hook_protocol.FAILURE, "Exit 1")
+    said = hook_protocol.written(failed, HookReply(tell="hi"))
     assert said == {"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "hi"}}
 
 
@@ -141,15 +141,15 @@ def test_a_tool_that_failed_is_answered_by_the_name_of_that_moment() -> None:
     ],
 )
 def test_what_else_a_hook_says_is_kept(moment: Moment, more: dict[str, Any], note: str, message: str) -> None:
-    hook = hooked.read(moment, body(**more))
+    hook = hook_protocol.read(moment, body(**more))
     assert (hook.note, hook.message, hook.again) == (note, message, "stop_hook_active" in more)
 
 
 @given(moment=st.sampled_from(Moment), found=bodies, reply=replies)
-def test_whatever_an_agent_sends_is_read_and_answered(moment: Moment, found: dict[str, Any], reply: Reply) -> None:
-    hook = hooked.read(moment, found)
-    json.dumps(hooked.written(hook, reply)).encode()
-    assert hooked.written(hook, NOTHING) == {}
+def test_whatever_an_agent_sends_is_read_and_answered(moment: Moment, found: dict[str, Any], reply: HookReply) -> None:
+    hook = hook_protocol.read(moment, found)
+    json.dumps(hook_protocol.written(hook, reply)).encode()
+    assert hook_protocol.written(hook, NOTHING) == {}
     for path in (*hook.writes, hook.command, hook.cwd, hook.transcript):
         assert "\0" not in path and path.encode()[:0] == b""
 
@@ -157,19 +157,19 @@ def test_whatever_an_agent_sends_is_read_and_answered(moment: Moment, found: dic
 @given(found=values.filter(lambda value: not isinstance(value, dict)))
 def test_what_is_no_object_is_refused(found: Any) -> None:
     with pytest.raises(Invalid):
-        hooked.read(Moment.STOP, found)
+        hook_protocol.read(Moment.STOP, found)
 
 
 @given(st.text())
 def test_any_text_is_a_patch_of_some_paths(patch: str) -> None:
-    assert all(path.strip() and path in patch for path in hooked.patched(patch))
+    assert all(path.strip() and path in patch for path in hook_protocol.patched(patch))
 
 
 # What is told
 
 
 def told(moment: Moment, **said: Any) -> dict[str, Any]:
-    return hooked.written(Hook(moment=moment), Reply(**said))
+    return hook_protocol.written(Hook(moment=moment), HookReply(**said))
 
 
 def test_each_moment_is_answered_in_its_own_words() -> None:
@@ -249,34 +249,36 @@ NOT_SHOWN = {
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_transcript_shows_what_hooks_and_people_told_the_model(name: str) -> None:
-    assert MARK in hooked.shows(SHOWN[name])
+    assert MARK in hook_protocol.shows(SHOWN[name])
 
 
 @pytest.mark.parametrize("name", NOT_SHOWN)
 def test_a_transcript_shows_nothing_that_only_the_model_or_its_tools_said(name: str) -> None:
-    assert MARK not in hooked.shows(NOT_SHOWN[name])
+    assert MARK not in hook_protocol.shows(NOT_SHOWN[name])
 
 
 def test_the_models_own_lines_are_known() -> None:
     own = {"the model's words", "a command that the model runs", "Codex' words", "a call of Codex"}
-    assert {name for name, said in {**SHOWN, **NOT_SHOWN}.items() if hooked.answers(said)} == own
+    assert {name for name, said in {**SHOWN, **NOT_SHOWN}.items() if hook_protocol.answers(said)} == own
     synthetic = {"model": "<synthetic>", "content": [{"type": "text", "text": "x"}]}
-    assert not hooked.answers(line(type="assistant", message=synthetic))
-    assert not hooked.answers(line(type="assistant", isApiErrorMessage=True, message={"content": [{"type": "text"}]}))
+    assert not hook_protocol.answers(line(type="assistant", message=synthetic))
+    assert not hook_protocol.answers(
+        line(type="assistant", isApiErrorMessage=True, message={"content": [{"type": "text"}]})
+    )
 
 
 @given(values | bodies, st.sampled_from(["attachment", "user", "response_item", "assistant"]))
 def test_any_line_of_a_transcript_can_be_looked_at(found: Any, kind: str) -> None:
     inner = {"type": kind, "attachment": found, "message": found, "payload": found}
     for said in (json.dumps(found), json.dumps(inner), str(found)):
-        assert isinstance(hooked.shows(said), str) and isinstance(hooked.answers(said), bool)
+        assert isinstance(hook_protocol.shows(said), str) and isinstance(hook_protocol.answers(said), bool)
 
 
 # Settings at launch
 
 
 def test_every_moment_is_asked_for_and_the_token_is_not_in_sight() -> None:
-    hooks = hooked.settings(DOOR, held=True)["hooks"]
+    hooks = hook_protocol.settings(DOOR, held=True)["hooks"]
     assert set(hooks) == {*map(str, Moment), "PostToolUseFailure"}
     handlers = {event: groups[0]["hooks"][0] for event, groups in hooks.items()}
     assert handlers["SessionStart"]["command"] == shlex.join([*DOOR.relay, "SessionStart"])
@@ -311,21 +313,21 @@ def same(value: Any) -> str:
 @given(people)
 def test_our_hooks_come_and_go_and_leave_what_was_there(settings: dict[str, Any]) -> None:
     before = same(settings)
-    with_ours = hooked.installed(settings, DOOR.relay, "/state of it")
+    with_ours = hook_protocol.installed(settings, DOOR.relay, "/state of it")
     assert same(settings) == before
-    assert same(hooked.uninstalled(with_ours)) == before == same(hooked.uninstalled(settings))
-    assert same(hooked.installed(with_ours, DOOR.relay, "/state of it")) == same(with_ours)
-    moved = hooked.installed(with_ours, ("/other/python", "/other/covey/hooks/relay.py"), "/else")
-    assert same(hooked.uninstalled(moved)) == before and "/state of it" not in same(moved)
+    assert same(hook_protocol.uninstalled(with_ours)) == before == same(hook_protocol.uninstalled(settings))
+    assert same(hook_protocol.installed(with_ours, DOOR.relay, "/state of it")) == same(with_ours)
+    moved = hook_protocol.installed(with_ours, ("/other/python", "/other/covey/hooks/relay.py"), "/else")
+    assert same(hook_protocol.uninstalled(moved)) == before and "/state of it" not in same(moved)
 
 
 @given(people)
 def test_everybodys_own_hooks_stay_beside_ours(settings: dict[str, Any]) -> None:
-    with_ours = hooked.installed(settings, DOOR.relay, "/state")
+    with_ours = hook_protocol.installed(settings, DOOR.relay, "/state")
     for event, known in settings.get("hooks", {}).items():
         assert same(with_ours["hooks"][event][: len(known)]) == same(known)
     assert not any(DOOR.relay[-1] in same(group) for group in with_ours["hooks"].get("PermissionRequest", []))
-    for event, moment in hooked.events(held=False).items():
+    for event, moment in hook_protocol.events(held=False).items():
         added = with_ours["hooks"][event][-1]["hooks"]
         assert shlex.split(added[0]["command"])[:7] == [*DOOR.relay, str(moment), "--state", "/state"]
 
@@ -336,34 +338,34 @@ def test_hooks_of_several_projects_stand_side_by_side_and_the_last_to_go_leaves_
 ) -> None:
     here = settings
     for state in ("/one", "/two", "/three"):
-        here = hooked.installed(here, DOOR.relay, state, shared=True)
+        here = hook_protocol.installed(here, DOOR.relay, state, shared=True)
     for number, state in enumerate(order, 1):
         assert all(f"--state {each}" in same(here) for each in order[number - 1 :])
-        here = hooked.uninstalled(here, state) or {}
+        here = hook_protocol.uninstalled(here, state) or {}
         assert f"--state {state}" not in same(here)
     assert same(here) == same(settings)
 
 
 def test_a_file_that_was_made_for_our_hooks_goes_with_the_last_of_them_and_no_other_does() -> None:
-    one = hooked.installed(None, DOOR.relay, "/one", shared=True)
-    both = hooked.installed(one, DOOR.relay, "/two", shared=True)
-    left = hooked.uninstalled(both, "/one")
-    assert left is not None and hooked.uninstalled(left, "/two") is None
-    assert hooked.uninstalled(hooked.installed(one, DOOR.relay, "/one")) is None
-    assert hooked.uninstalled(hooked.installed({}, DOOR.relay, "/one")) == {}
-    assert hooked.uninstalled({**one, "model": "x"}) == {"model": "x"}
+    one = hook_protocol.installed(None, DOOR.relay, "/one", shared=True)
+    both = hook_protocol.installed(one, DOOR.relay, "/two", shared=True)
+    left = hook_protocol.uninstalled(both, "/one")
+    assert left is not None and hook_protocol.uninstalled(left, "/two") is None
+    assert hook_protocol.uninstalled(hook_protocol.installed(one, DOOR.relay, "/one")) is None
+    assert hook_protocol.uninstalled(hook_protocol.installed({}, DOOR.relay, "/one")) == {}
+    assert hook_protocol.uninstalled({**one, "model": "x"}) == {"model": "x"}
 
 
 def test_what_a_person_added_to_our_group_stays() -> None:
-    with_ours = hooked.installed({}, DOOR.relay, "/state")
+    with_ours = hook_protocol.installed({}, DOOR.relay, "/state")
     own = {"type": "command", "command": "mine"}
     with_ours["hooks"]["Stop"][0]["hooks"].append(own)
-    assert hooked.uninstalled(with_ours) == {"hooks": {"Stop": [{"hooks": [own]}]}}
+    assert hook_protocol.uninstalled(with_ours) == {"hooks": {"Stop": [{"hooks": [own]}]}}
 
 
 @pytest.mark.parametrize("hooks", [[], None, "x", {"Stop": {}}, {"Stop": "x"}])
 def test_settings_in_a_form_that_nobody_knows_are_left_alone(hooks: Any) -> None:
     with pytest.raises(Invalid):
-        hooked.installed({"hooks": hooks}, DOOR.relay, "/state")
+        hook_protocol.installed({"hooks": hooks}, DOOR.relay, "/state")
     with pytest.raises(Invalid):
-        hooked.uninstalled({"hooks": hooks})
+        hook_protocol.uninstalled({"hooks": hooks})

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 
 from covey.agents.opencode import CONTENT, agent
-from covey.core.permits import Level
-from covey.core.signals import (
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Compacts,
@@ -24,6 +23,7 @@ from covey.core.signals import (
     Usage,
     Waits,
 )
+from covey.core.people.permits import PermissionLevel
 from tests.agents import recordings
 from tests.agents.linked import assignment, linked
 from tests.agents.recordings import ends, heard, put_off
@@ -115,14 +115,17 @@ def test_a_conversation_is_taken_up_again_if_its_name_is_one() -> None:
 
 
 def test_each_level_is_said_in_rights() -> None:
-    def rights(level: Level) -> dict[str, object]:
+    def rights(level: PermissionLevel) -> dict[str, object]:
         launch = agent.launch(assignment(permissions=level, commands=("make test",)))
         found: dict[str, object] = json.loads(launch.env[CONTENT])["permission"]
         return found
 
-    assert rights(Level.FULL)["bash"] == "allow" and rights(Level.FULL)["external_directory"] == "allow"
-    assert rights(Level.ASK)["bash"] == {"*": "deny"} and rights(Level.ASK)["edit"] == "deny"
-    edits = rights(Level.EDITS)
+    assert (
+        rights(PermissionLevel.FULL)["bash"] == "allow"
+        and rights(PermissionLevel.FULL)["external_directory"] == "allow"
+    )
+    assert rights(PermissionLevel.ASK)["bash"] == {"*": "deny"} and rights(PermissionLevel.ASK)["edit"] == "deny"
+    edits = rights(PermissionLevel.EDITS)
     assert edits["edit"] == "allow" and edits["external_directory"] == "deny"
     bash = edits["bash"]
     assert isinstance(bash, dict) and next(iter(bash)) == "*" and bash["*"] == "deny"

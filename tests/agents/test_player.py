@@ -12,9 +12,9 @@ import pytest
 
 from covey.agents.player import STEPS, TROUBLES
 from covey.agents.scripted import PLAYER, agent
-from covey.core.signals import Called, Calls, Failed, Limited, Said, Spent, Trouble, Usage
+from covey.core.fleet.signals import Called, Calls, Failed, Limited, Said, Spent, Trouble, Usage
 from tests.agents.works import PATIENCE, Place
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 
 def _play(place: Place, script: str, answers: str = "", **env: str) -> subprocess.CompletedProcess[str]:
@@ -72,7 +72,7 @@ def test_a_replacement_touches_nothing_else(place: Place) -> None:
 def test_a_script_that_is_played_again_finds_its_work_done(place: Place) -> None:
     script = "replace shed.txt\n    roof\nwith\n    green roof\ncommit Paint\n"
     _ok(place, script)
-    assert _ok(place, script) == "shed.txt is so already\nnothing to commit\n"
+    assert _ok(place, script) == "shed.txt is already up to date\nnothing to commit\n"
     assert place.git("rev-list", "--count", "HEAD") == "2"
 
 
@@ -270,22 +270,22 @@ def test_a_task_that_is_only_a_title_is_noted_and_committed(place: Place, body: 
         ("replace a.txt\n    old\nsay x\n", "replace takes the old lines indented, then `with`"),
         ("replace a.txt\n    old\n", "replace takes the old lines indented, then `with`"),
         ("replace a.txt\nwith\n    new\n", "replace says no old lines"),
-        ("wait long\n", "'long' is no number of seconds"),
+        ("wait long\n", "'long' is not a number of seconds"),
         ("wait for\n", "wait for says nothing of what"),
-        ("wait -1\n", "'-1' is no number of seconds"),
-        ("spin nan\n", "'nan' is no number of seconds"),
-        ("flood 1k\n", "'1k' is no number of bytes"),
-        ("crash 256\n", "256 is no exit code"),
-        ("crash BANG\n", "'BANG' is no signal"),
+        ("wait -1\n", "'-1' is not a number of seconds"),
+        ("spin nan\n", "'nan' is not a number of seconds"),
+        ("flood 1k\n", "'1k' is not a number of bytes"),
+        ("crash 256\n", "256 is not an exit code"),
+        ("crash BANG\n", "'BANG' is not a signal"),
         ("spend sonnet\n", "spend takes a model, tokens in, tokens out"),
         ("spend sonnet 1 -1\n", "spend takes a model, tokens in, tokens out"),
         ("spend sonnet 1 many\n", "spend takes a model, tokens in, tokens out"),
         ("trouble bad: luck\n", "a trouble (limit, overload"),
         ("trouble limit\n", "a trouble (limit, overload"),
         ("trouble :\n", "a trouble (limit, overload"),
-        ("limited limit soon: 429\n", "'soon' is no number of seconds"),
+        ("limited limit soon: 429\n", "'soon' is not a number of seconds"),
         ("listen up\n", "listen takes nothing more"),
-        ("ignore everything\n", "'everything' is no signal"),
+        ("ignore everything\n", "'everything' is not a signal"),
         ("run\n", "run says nothing of what"),
         ("try: say x\n", "there is no step 'try:'"),
         ("try 0: say x\n", "try takes a number, a colon and a step"),

@@ -6,10 +6,12 @@ import json
 
 import pytest
 
-from covey.agents import aider, claude, codex, gemini, opencode
+from covey.agents import aider, gemini, opencode
 from covey.agents.agent import Agent
-from covey.agents.troubles import trouble
-from covey.core.signals import Failed, Signal, Trouble
+from covey.agents.claude import claude
+from covey.agents.codex import codex
+from covey.agents.provider_errors import trouble
+from covey.core.fleet.signals import Failed, Signal, Trouble
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from covey.agents import registry
 from covey.agents.agent import Agent
-from covey.agents.codex_terminal import CodexTerminal
-from covey.app.edits import WithEdits
-from covey.core.signals import Calls, Failed, Limited
-from covey.core.transcripts import Transcript
+from covey.agents.codex.terminal import CodexTerminal
+from covey.app.history.run_edits import WithEdits
+from covey.core.fleet.signals import Calls, Failed, Limited
+from covey.core.history.transcripts import Transcript
 from tests.agents.recordings import FOLDER, recorded
 
 JOURNAL = (FOLDER / "codex" / "journals" / "edits.jsonl").read_text().splitlines()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from covey.agents import registry
-from covey.agents.declared import Declared
-from covey.core.launches import Launch
+from covey.agents.custom import Declared
+from covey.core.fleet.launches import Launch
 from covey.errors import Invalid, NotFound
 
 
@@ -42,6 +42,10 @@ def test_an_unknown_agent_is_not_found_and_those_that_are_there_are_named() -> N
         ("package_that_is_missing:agent", "cannot be loaded"),
         ("covey:missing", "cannot be loaded"),
         ("covey", "is none"),
+        ("no_agent_of_ours:agent", "is none"),
+        ("no_agent_of_ours:raises", "cannot be loaded: AttributeError"),
+        ("raises_at_import:agent", "cannot be loaded: RuntimeError: no licence"),
+        ("ends_at_import:agent", "cannot be loaded: SystemExit: 2"),
     ],
 )
 def test_an_agent_that_a_package_brings_broken_is_named(
@@ -51,6 +55,9 @@ def test_an_agent_that_a_package_brings_broken_is_named(
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
     (package / "entry_points.txt").write_text(f"[covey.agents]\nbroken = {value}\n")
+    (tmp_path / "no_agent_of_ours.py").write_text("class agent:\n    name, launch = 'broken', print\n")
+    (tmp_path / "raises_at_import.py").write_text("raise RuntimeError('no licence')\n")
+    (tmp_path / "ends_at_import.py").write_text("raise SystemExit(2)\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     assert "broken" in registry.names({})
     with pytest.raises(Invalid, match=complaint):

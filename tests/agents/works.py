@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covey.agents.agent import Agent, Assignment
-from covey.core.launches import Launch
+from covey.core.fleet.launches import Launch
 
 PATIENCE = 60
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.world import World
+from tests.worlds.boards import World
 
 
 @pytest.fixture

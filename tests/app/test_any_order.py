@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from covey.config import Config, Merge
-from covey.core import leases
-from covey.core.needs import is_met
-from covey.core.tasks import ENDED, WAITING, Status, Task
+from covey.core.board.needs import is_met
+from covey.core.board.tasks import ENDED, WAITING, Status, Task
+from covey.core.leases import leases
+from covey.core.merging import merges
 from covey.errors import CoveyError, NotFound
-from covey.store import rows
 from covey.store.tx import Tx
-from tests.app.world import OWNER, Principal, World
+from tests.worlds.boards import OWNER, Principal, World
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Thousands of commits need no disk here; what a disk does to us is tested elsewhere."""
@@ -193,7 +193,7 @@ class Board(Asking):
         self.world.store.read(self.check)
 
     def check(self, tx: Tx) -> None:
-        tasks = {task.id: task for task in tx.find(rows.TASKS, "")}
+        tasks = {task.id: task for task in tx.find(Task, "")}
         counts = Counter(task.status for task in tasks.values())
         assert tx.counts() == {status: counts[status] for status in Status}
         at_work = Counter(task.session for task in tasks.values() if task.status is Status.DOING)
@@ -201,7 +201,7 @@ class Board(Asking):
         for name, wip in LIMITS.items():
             assert wip is None or at_work[name] <= wip
         waits = (Status.REVIEW, Status.MERGING)
-        queue = Counter(merge.task for merge in tx.find(rows.MERGES, "WHERE ended IS NULL"))
+        queue = Counter(merge.task for merge in tx.find(merges.Merge, "WHERE ended IS NULL"))
         assert queue == {task.id: 1 for task in tasks.values() if task.status in waits}
         for task in tasks.values():
             self.check_task(task, tasks)

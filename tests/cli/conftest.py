@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Shell, clean_environment
+from tests.worlds.shell import Shell, clean_environment
 
 
 def _repository(folder: Path) -> Shell:

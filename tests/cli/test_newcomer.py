@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 def test_a_killed_daemon_is_not_called_up_while_another_command_writes(served: Shell) -> None:
@@ -51,12 +51,14 @@ def test_a_reason_or_a_commit_is_given_in_its_place_or_by_its_option(shell: Shel
     assert shell.json("task", "block", "T-2", "--as", "owner", "And", "this?")["reason"] == "And this?"
     assert shell.json("task", "drop", "--reason=not now", "T-1")["reason"] == "not now"
     assert "given twice" in shell.fails(2, "task", "drop", "T-2", "so", "--reason", "so")
+    assert "one task is dropped at a time" in shell.fails(2, "task", "drop", "T-2", "T-3")
     assert "REASON" in shell.fails(2, "task", "block", "T-2")
     shell.ok("task", "drop", "T-2", "--", "--reason", "is a word here")
     assert shell.json("task", "show", "T-2")["reason"] == "--reason is a word here"
     for name in ("T-3", "T-4"):
         shell.ok("task", "add", f"Task {name}")
         shell.ok("task", "claim", name, "--as", "ada")
+        shell.git("commit", "-q", "--allow-empty", "-m", "Work")
         shell.ok("task", "handin", name, "--as", "ada", "--commit", "HEAD")
     first, second = (merge["id"] for merge in shell.json("merge", "list"))
     assert shell.json("merge", "reject", second, "--reason", "No test")["reason"] == "No test"

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from covey.app.app import VERBS
-from covey.cli import trail
-from covey.cli.addresses import ADDRESSES, OWNER_ONLY
+import covey.cli
+from covey.app.verbs import VERBS
+from covey.cli.frame.routes import ROUTES
 from covey.cli.main import every_command
-from covey.core import rights
-from covey.core.events import KINDS
+from covey.core.history import activity
+from covey.core.nouns import KINDS
+from covey.core.people import rights
+from covey.errors import Invalid
 from covey.plain import plain
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
-def test_the_addresses_are_those_of_the_verbs() -> None:
-    assert {name: f"{verb.method} {verb.path}" for name, verb in VERBS.items()} == ADDRESSES
-    assert {name for name, verb in VERBS.items() if verb.may == rights.OWNER_ONLY} == OWNER_ONLY
+def test_the_routes_are_those_of_the_verbs() -> None:
+    assert {name: route.removesuffix(" owner") for name, route in ROUTES.items()} == {
+        name: f"{verb.method} {verb.path}" for name, verb in VERBS.items()
+    }
+    owner_only = {name for name, route in ROUTES.items() if route.endswith(" owner")}
+    assert owner_only == {name for name, verb in VERBS.items() if verb.may == rights.OWNER_ONLY}
+
+
+def test_every_verb_that_a_command_names_is_in_the_routes() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in Path(covey.cli.__path__[0]).rglob("*.py")]
+    named = {name for text in sources for name in re.findall(r"\b(?:asking|ask)\(\s*\"([a-z.]+)\"", text)}
+    assert len(named) > 40 and named <= set(ROUTES)
 
 
 def test_every_kind_of_event_has_its_sentence() -> None:
-    assert set(KINDS) == trail.KNOWN
+    assert set(KINDS) == activity.KNOWN
 
 
 def test_every_command_explains_itself_with_an_example_and_has_json() -> None:
@@ -35,6 +48,29 @@ def test_every_command_explains_itself_with_an_example_and_has_json() -> None:
         assert "--json" in text, name
 
 
+def test_options_may_stand_between_the_words_of_every_command() -> None:
+    apart = 0
+    for name, parser in every_command():
+        places = [action for action in parser._actions if not action.option_strings]
+        some = [(next(iter(each.choices or "1")), 2 if each.nargs in ("*", "+") else 1) for each in places]
+        words = [word for word, times in some for _ in range(times)]
+        needed = ["--first"] if name == "task move" else []
+        said = parser.parse_args([*words, *needed, "--json"])
+        for at in range(1, len(words)):
+            assert parser.parse_args([*words[:at], "--json", *words[at:], *needed]) == said, name
+            assert parser.parse_args([*words[:at], "-C", "x", *words[at:], *needed]).folder == "x", name
+            apart += 1
+        with pytest.raises(Invalid, match="--nonsense"):
+            parser.parse_args([*words, *needed, "--nonsense"])
+    assert apart > 40
+
+
+def test_words_behind_two_dashes_are_words_wherever_an_option_stood() -> None:
+    parser = dict(every_command())["task add"]
+    for words in (["Mend", "--json", "--", "-x"], ["--json", "--", "Mend", "-x"], ["Mend", "--", "-x", "--json"]):
+        assert parser.parse_args(words).title[:2] == ["Mend", "-x"]
+
+
 def test_a_task_is_added_claimed_handed_in_and_landed(shell: Shell) -> None:
     added = shell.verb("task.add", "task", "add", "Limit", "the", "rate", "--assignee", "auth-fix", "--body", "Why")
     assert (added["id"], added["title"], added["body"]) == ("AF-1", "Limit the rate", "Why")
@@ -42,6 +78,7 @@ def test_a_task_is_added_claimed_handed_in_and_landed(shell: Shell) -> None:
     claimed = shell.verb("task.claim", "task", "claim", "AF-1", "--as", "auth-fix")
     assert (claimed["session"], claimed["fence"]) == ("auth-fix", 1)
     assert shell.verb("task.renew", "task", "renew", "AF-1", "--as", "auth-fix", "--fence", "1")["until"]
+    shell.git("commit", "-q", "--allow-empty", "-m", "Work")
     commit = shell.git("rev-parse", "HEAD")
     handed_in = shell.verb(
         "task.handin",
@@ -262,7 +299,7 @@ def test_the_log_is_filtered_paged_and_told_in_sentences(shell: Shell) -> None:
     assert shell.json("log", "--since", "2999-01-01") == []
     assert shell.json("log", "--until", "2000-01-01T00:00:00Z") == []
     assert "ada claimed T-2 with fence 1" in shell.ok("log")
-    assert "is no time" in shell.fails(2, "log", "--since", "yesterday")
+    assert "is not a time" in shell.fails(2, "log", "--since", "yesterday")
 
 
 def test_status_shows_the_project_at_a_glance(shell: Shell) -> None:

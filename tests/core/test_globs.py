@@ -265,11 +265,6 @@ def test_every_match_has_the_prefix_and_the_suffix(pattern: str) -> None:
     assert all(path.startswith(glob.prefix) and path.endswith(glob.suffix) for path in language(pattern))
 
 
-def test_prefixes_run_from_nothing_to_the_whole() -> None:
-    assert globs.prefixes("src") == ["", "s", "sr", "src"]
-    assert globs.prefixes("") == [""]
-
-
 # Two patterns
 
 

@@ -103,7 +103,7 @@ def test_prose_has_no_other_control_character_and_no_lone_surrogate(bad: str) ->
 
 @pytest.mark.parametrize("letter", ["a", "ü", "🦆"])
 def test_prose_may_have_256_kib_and_not_one_byte_more(letter: str) -> None:
-    most = texts.BODY // len(letter.encode())
+    most = texts.MAX_BODY_CHARS // len(letter.encode())
     assert texts.prose(letter * most, "The body")
     with pytest.raises(Invalid, match="longer than 256 KiB"):
         texts.prose(letter * most + "a", "The body")
@@ -126,10 +126,10 @@ def test_this_is_no_name(name: str) -> None:
 # Blobs
 
 
-@given(st.integers(texts.INLINE // 4 - 2, texts.INLINE + 2), st.sampled_from(["a", "ü", "€", "🦆"]))
+@given(st.integers(texts.INLINE_BYTES // 4 - 2, texts.INLINE_BYTES + 2), st.sampled_from(["a", "ü", "€", "🦆"]))
 def test_a_text_becomes_a_blob_exactly_when_it_has_too_many_bytes(length: int, letter: str) -> None:
     text = letter * length
-    assert texts.needs_blob(text) is (len(text.encode()) > texts.INLINE)
+    assert texts.needs_blob(text) is (len(text.encode()) > texts.INLINE_BYTES)
 
 
 def test_a_blob_is_named_by_its_bytes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,11 +16,11 @@ from typing import cast
 
 import pytest
 
-from covey.cli import daemon as commands
+from covey.cli.project import daemon as commands
 from covey.git.project import Project
 from covey.web.http import Crowd, Http
 from tests.daemon.test_life import covey
-from tests.serving import Client, make_repository, wait_until
+from tests.worlds.serving import Client, make_repository, wait_until
 
 FILES = 256
 """Files that the daemon of this test may open."""
@@ -152,11 +153,10 @@ def test_a_daemon_starts_serves_and_ends_whatever_the_clock_on_the_wall_says(
     assert "stopped" in covey(project.root, "log", "-n", "1").stdout, "it ended in order"
 
 
-def test_a_daemon_that_does_not_hear_is_ended_without_a_word_of_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "PATIENCE", 0.2)
+def test_a_daemon_that_does_not_hear_is_ended_without_a_word_of_a_bug() -> None:
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
     child = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline()
-    commands._end(child)
+    commands.end(child, signal.SIGTERM, 0.2)
     child.stdout.close()
     assert child.returncode == -9

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from covey.core import lifetime
+from covey.core.fleet import daemon_lifetime
 from covey.git.project import find
-from covey.store.lock import NeedLock
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, kill
-from tests.serving import Daemon, wait_until
+from covey.store.engine.lock import NeedLock
+from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, kill
+from tests.worlds.serving import Daemon, wait_until
 
 
 def _waiting(line: Line, name: str, *before: str) -> dict[str, Any]:
@@ -126,6 +126,74 @@ def test_the_daemon_of_a_killed_run_lands_its_work_and_goes(made: Callable[..., 
     line.assert_nothing_left()
 
 
+def test_a_run_that_is_refused_leaves_no_daemon_that_it_started(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    for words in ((), ("--detach",)):
+        assert "at most 50 are allowed" in line.ends(5, "run", *words, "-n", "51", "One")
+        assert not (line.state / "kept").exists()
+        line.assert_nothing_left()
+    assert line.board() == {}
+
+
+def _with_a_session(line: Line) -> str:
+    """Let ada work whenever a daemon is up, and have a task that only she may take; return the mark of its agent."""
+    line.up()
+    line.start_session("ada")
+    line.ok("down")
+    line.ok("task", "add", "hers", "--assignee", "ada", "--body", _waiting(line, "hers")["body"])
+    return "hers-at-work"
+
+
+def test_a_run_that_is_refused_starts_no_daemon_though_a_session_would_work(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    mark = _with_a_session(line)
+    (line.root / "src").mkdir()
+    (line.root / "TODO.md").write_text("- [x] Done\n")
+    (line.root / "bad.jsonl").write_text(json.dumps({"title": "one", "needs": ["T-99"]}) + "\n")
+    refusals = [
+        (5, "at most 50 are allowed", ("-n", "50", "One")),
+        (2, "src is a folder", ("src",)),
+        (2, "The title is empty", ("One", "")),
+        (2, "no open task in TODO.md", ("TODO.md",)),
+        (2, "there is no task 'T-99'", ("bad.jsonl",)),
+    ]
+    for code, why, words in refusals:
+        for detached in ((), ("--detach",)):
+            assert why in line.ends(code, "run", *detached, *words)
+    line.ok("pause")
+    assert "The fleet stands still" in line.ends(5, "run", "One")
+    line.ok("resume")
+    assert len(line.events("daemon.started")) == 1
+    assert not (line.state / "kept").exists()
+    assert not line.mark(mark).exists()
+    assert list(line.board()) == ["hers"]
+
+
+def test_a_run_that_is_refused_late_says_for_whom_covey_stays_up(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED + "max = 2\n", GOOD)
+    path = line.tasks({"title": "one", "assignee": "bob"}, {"title": "two", "assignee": "kim"})
+    for words in ((), ("--detach",)):
+        said = line.ends(5, "run", *words, "-n", "1", path)
+        assert "at most 2 are allowed" in said and "stays up" not in said
+        line.assert_nothing_left()
+    _with_a_session(line)
+    said = line.ends(5, "run", "--detach", "-n", "1", path)
+    assert "at most 2 are allowed" in said
+    assert "covey stays up for the sessions at work (ada); covey down stops it." in said
+    assert not (line.state / "kept").exists()
+    line.ok("down", "--agents")
+
+
+def test_a_detached_run_without_work_leaves_no_daemon(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    path = line.tasks({"title": "one", "key": "one"})
+    line.ok("task", "import", path)
+    line.ok("task", "drop", "T-1")
+    line.ends(1, "run", "--detach", path)
+    assert not (line.state / "kept").exists()
+    line.assert_nothing_left()
+
+
 def test_a_detached_run_leaves_a_daemon_that_does_it(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
     path = line.tasks(_waiting(line, "one"))
@@ -159,8 +227,8 @@ def test_a_daemon_that_died_is_said_to_have_died_and_who_works_on(made: Callable
 
 def test_a_daemon_goes_when_its_last_page_was_away_for_long(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
-    constants = {"covey.core.lifetime.PAGE_PATIENCE": 0.5}
-    assert lifetime.PAGE_PATIENCE > 60  # a page that rests asks once a minute
+    constants = {"covey.core.fleet.daemon_lifetime.PAGE_ABSENCE_S": 0.5}
+    assert daemon_lifetime.PAGE_ABSENCE_S > 60  # a page that rests asks once a minute
     project = find(line.root)
     need = NeedLock(project.needed)
     need.take()

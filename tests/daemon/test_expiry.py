@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.serving import Daemon, Follower, serving, wait_until
+from tests.worlds.serving import Daemon, Follower, serving, wait_until
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 
 from covey.git.project import Project
 from tests.daemon.test_life import covey
-from tests.serving import Daemon, check_database, make_repository, serving, wait_until
+from tests.worlds.serving import Daemon, check_database, make_repository, serving, wait_until
 
 
 @pytest.fixture

@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 
 from covey import proof
-from covey.cli.client import Client, check_own, is_daemon
-from covey.cli.daemon import answering
-from covey.core.launches import Launch
+from covey.cli.frame.client import Client, check_own, is_daemon
+from covey.cli.project.daemon import answering
+from covey.core.fleet.launches import Launch
 from covey.errors import Denied
-from covey.runners.door import MANY
+from covey.runners.door import CHECKED_FROM_CONNECTIONS
 from covey.runners.process import ProcessRunner
-from covey.store.lock import WriterLock
-from tests.proving import is_question
-from tests.serving import PATIENCE, Daemon, make_repository, serving, wait_until
+from covey.store.engine.lock import WriterLock
+from tests.worlds.proving import is_question
+from tests.worlds.serving import PATIENCE, Daemon, make_repository, serving, wait_until
 
 NOBODY = 65534
 """A user that is not us, as root can be."""
@@ -187,7 +187,7 @@ def test_nobody_who_listens_where_a_killed_daemon_did_hears_the_owners_token(
                 assert answering(daemon.project) is None, "nobody holds the lock"
                 assert stranger.heard == []
                 with WriterLock(daemon.project.lock), monkeypatch.context() as changed:
-                    changed.setattr("covey.cli.daemon._holders", lambda project: set())  # as in a container
+                    changed.setattr("covey.cli.project.daemon._holders", lambda project: set())  # as in a container
                     assert answering(daemon.project) is None
                 process.kill()
         assert stranger.heard and all(map(is_question, stranger.heard))
@@ -352,8 +352,16 @@ input()
 def test_connections_of_another_user_to_the_door_of_a_run_are_few(tmp_path: Path) -> None:
     with serving(tmp_path / "shop") as daemon, asking(daemon) as run:
         port = int(run.url.rpartition(":")[2])
-        own = [socket.create_connection(("127.0.0.1", port)) for _ in range(MANY)]
-        argv = [sys.executable, "-c", FLOOD, str(NOBODY), str(port), str(4 * MANY), str(MANY)]
+        own = [socket.create_connection(("127.0.0.1", port)) for _ in range(CHECKED_FROM_CONNECTIONS)]
+        argv = [
+            sys.executable,
+            "-c",
+            FLOOD,
+            str(NOBODY),
+            str(port),
+            str(4 * CHECKED_FROM_CONNECTIONS),
+            str(CHECKED_FROM_CONNECTIONS),
+        ]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as flood:
             assert flood.stdin is not None and flood.stdout is not None
             assert flood.stdout.readline() == b"hung up on\n"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving import Client, Daemon, Gone, Reply, all_events, all_tasks, check_database, serving, wait_until
+from tests.worlds.serving import Client, Daemon, Gone, Reply, all_events, all_tasks, check_database, serving, wait_until
 
 WORKERS = 8
 

@@ -14,12 +14,23 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from covey.git import project as projects
-from covey.store.lock import WriterLock
-from tests.serving import PATIENCE, Client, Daemon, Gone, Reply, check_database, make_repository, serving, wait_until
+from covey.store.engine.lock import WriterLock
+from tests.worlds.serving import (
+    PATIENCE,
+    Client,
+    Daemon,
+    Gone,
+    Reply,
+    check_database,
+    make_repository,
+    serving,
+    wait_until,
+)
 
 
 @pytest.fixture
@@ -130,6 +141,24 @@ def test_address_and_token_survive_every_end(begun: Path) -> None:
     third = up(begun)
     assert (third["url"], third["token"]) == (first["url"], first["token"])
     assert third["pid"] != second["pid"]
+
+
+def test_a_daemon_imports_nothing_from_the_project(begun: Path) -> None:
+    names = ("msgspec", "uvicorn", "websockets", "csv", "zipfile")
+    for name in names:
+        (begun / f"{name}.py").write_text("open('imported', 'a').write(__name__)\n")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "covey", "up", "--json"], cwd=begun, capture_output=True, text=True, check=True
+    )
+    where = urlsplit(json.loads(done.stdout)["url"])
+    connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=PATIENCE)
+    upgrade = {"Upgrade": "websocket", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version": "13"}
+    connection.request("GET", "/api/terminals/x", headers={"Connection": "Upgrade", **upgrade})
+    assert connection.getresponse().status == 401
+    connection.close()
+    assert not (begun / "imported").exists()
+    for name in names:
+        (begun / f"{name}.py").unlink()
 
 
 def test_down_without_a_daemon_is_fine(begun: Path) -> None:

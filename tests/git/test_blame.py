@@ -9,7 +9,7 @@ import pytest
 from covey.errors import Invalid, NotFound, Refused
 from covey.git import project as projects
 from covey.git.blame import who
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 MESSAGE = "Say two\n\nWhy so.\n\nCovey-Task: AF-0\nCovey-Task: AF-1\nCovey-Session: ada"
 

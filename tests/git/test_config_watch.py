@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.git import settings_watch
+from covey.git import config_watch
 from covey.git.project import Project, find
-from tests.git.repositories import git_out, make_repository
+from tests.worlds.repositories import git_out, make_repository
 
 NAMES_A_PROGRAM = re.compile(
     r"(cmd|command|program|helper|driver|external|textconv|clean|smudge|process|editor|pager|difffilter|tunnel|askpass"
@@ -51,11 +51,11 @@ def test_every_setting_that_git_lists_and_that_names_a_program_or_a_place_is_wat
     listed = [key for key in _listed() if NAMES_A_PROGRAM.search(key) and key not in HARMLESS]
     assert len(listed) > 40, "git lists its settings"
     wanted = {re.sub(r"<[^>]*>|\*", "x", key).lower() for key in listed} | {*NOT_LISTED}
-    before = settings_watch.read(project)
+    before = config_watch.read(project)
     for key in sorted({*wanted, *PLAIN} - {"core.worktree", "include.path", "includeif.x.path"}):
         git_out(project.root, "config", "--file", str(project.common / "config"), key, "/nowhere")
-    seen = {*settings_watch.changed(before, settings_watch.read(project))}
-    matched = {key for key in wanted if re.search(settings_watch.PROGRAMS, key)}
+    seen = {*config_watch.changed(before, config_watch.read(project))}
+    matched = {key for key in wanted if re.search(config_watch.PROGRAMS, key)}
     assert wanted - matched == set() and wanted - seen <= {"core.worktree", "include.path", "includeif.x.path"}
     assert seen.isdisjoint(PLAIN)
 
@@ -64,13 +64,32 @@ def test_each_of_several_values_counts_and_so_does_a_file(project: Project) -> N
     add = ("config", "--add", "credential.helper")
     git_out(project.root, *add, "first")
     git_out(project.root, *add, "last")
-    before = settings_watch.read(project)
+    before = config_watch.read(project)
     git_out(project.root, "config", "--replace-all", "credential.helper", "another", "first")
-    after = settings_watch.read(project)
-    assert settings_watch.changed(before, after) == ["credential.helper"]
+    after = config_watch.read(project)
+    assert config_watch.changed(before, after) == ["credential.helper"]
     (project.common / "hooks" / "post-checkout").write_text("#!/bin/sh\n")
     (project.common / "info" / "attributes").write_text("* filter=x\n")
-    found = settings_watch.changed(after, settings_watch.read(project))
+    found = config_watch.changed(after, config_watch.read(project))
     assert found == ["the file info/attributes", "the hook post-checkout"]
     git_out(project.root, "config", "user.name", "Ann")
-    assert settings_watch.changed(settings_watch.read(project), settings_watch.read(project)) == []
+    assert config_watch.changed(config_watch.read(project), config_watch.read(project)) == []
+
+
+def test_an_empty_folder_in_the_place_of_such_a_file_is_nothing_and_all_else_there_is_told(project: Project) -> None:
+    """Codex's sandbox leaves one called .git."""
+    before, place = config_watch.read(project), project.common / ".git"
+    place.mkdir()
+    assert config_watch.changed(before, config_watch.read(project)) == []
+    (place / "config").write_text("[core]\n")
+    filled = config_watch.read(project)
+    assert config_watch.changed(before, filled) == ["the file .git"]
+    (place / "config").unlink()
+    assert config_watch.changed(filled, config_watch.read(project)) == ["the file .git"]
+    place.rmdir()
+    assert config_watch.changed(before, config_watch.read(project)) == []
+    place.symlink_to(project.common / "hooks")
+    assert config_watch.changed(before, config_watch.read(project)) == ["the file .git"]
+    place.unlink()
+    place.write_text(f"gitdir: {project.common}\n")
+    assert config_watch.changed(before, config_watch.read(project)) == ["the file .git"]

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from covey.git import looks
-from covey.git.identity import Replaced, mounted_in
+from covey.git.folder_identity import Replaced, mounted_in
 from covey.git.project import find
-from covey.git.rescue import expire, find_rescues, note_aside, rescue
-from covey.git.rescue_git import Limits, NotWhole
-from covey.git.rescue_look import Place
-from covey.git.rescue_restore import restore
-from covey.git.worktrees import Worktrees
+from covey.git.rescue.rescue import drop, find_rescues, note_aside, rescue
+from covey.git.rescue.rescue_repository import Limits, NotWhole
+from covey.git.rescue.restore import restore
+from covey.git.rescue.scan import Place
+from covey.git.worktrees import checkout_status
+from covey.git.worktrees.worktrees import Worktrees
 from covey.trash import remove
-from tests.git.repositories import commit_files, git_out, make_repository
-from tests.git.test_worktrees import assert_stands, make_worktrees
+from tests.git.worktrees.test_worktrees import assert_stands, make_worktrees
 from tests.test_trash import bound, nest
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 AT = 1_700_000_000.0
 
@@ -143,10 +143,10 @@ def test_after_it_is_set_aside_the_next_worktree_is_a_new_one(worktrees: Worktre
 
 
 def test_a_look_refuses_what_is_not_the_worktree(worktrees: Worktrees) -> None:
-    with looks.look(worktrees.project, worktrees.path("ada")) as seen:
+    with checkout_status.look(worktrees.project, worktrees.path("ada")) as seen:
         assert seen.run("status", "--porcelain", patience=60) == b""
     _link_checkout(worktrees, _theirs(worktrees))
-    with pytest.raises(Replaced), looks.look(worktrees.project, worktrees.path("ada")):
+    with pytest.raises(Replaced), checkout_status.look(worktrees.project, worktrees.path("ada")):
         pass
 
 
@@ -184,7 +184,7 @@ def test_a_repository_that_was_restored_with_its_worktrees_goes_on_in_them(workt
         folder.rename(lost := folder.with_name(f"{folder.name}.lost"))
         _copied(lost, folder)
     assert worktrees.why_not_ours("ada") is None
-    with looks.look(worktrees.project, worktrees.path("ada")) as seen:
+    with checkout_status.look(worktrees.project, worktrees.path("ada")) as seen:
         assert seen.run("status", "--porcelain", patience=60) == b"?? new\n"
     before = worktrees.path("ada")
     tip = worktrees.take_up("ada", "covey/T-1")
@@ -313,8 +313,8 @@ def test_what_cannot_be_rescued_whole_is_refused_soon_and_kept_aside(worktrees: 
     with pytest.raises(Exception, match="kept as it was"):
         restore(worktrees.project, listed.name, path.parent / "back")
     worktrees.prepare("ada", "covey/T-2", "main")
-    [gone] = expire(worktrees.project, lambda _: AT, AT + 15 * 86_400)
-    assert worktrees.drop_aside(Path(gone.aside or ""))
+    assert worktrees.drop_aside(Path(listed.aside or ""))
+    assert drop(worktrees.project, listed)
     assert not aside.path.exists()
     assert worktrees.path("ada").exists()
 

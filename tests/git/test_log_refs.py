@@ -14,21 +14,21 @@ from typing import Any
 import apsw
 import pytest
 
-from covey.app.app import VERBS, Principal
-from covey.app.verbs import read_query
-from covey.cli.log_care import run
+from covey.app.context import Principal
+from covey.app.verbs import VERBS, read_query
+from covey.cli.main import dispatch
 from covey.core.events import digest
-from covey.core.origins import Line
+from covey.core.history.origins import Line
 from covey.errors import CoveyError, Invalid, NotFound, Refused, ToolFailed
-from covey.git import exports
+from covey.git import identity, log_refs
 from covey.git import project as projects
 from covey.git.project import Project
-from covey.store import audit, rows
-from covey.store.lock import WriterLock
-from covey.store.sqlite import backup, snapshot
-from tests.serving import Daemon
-from tests.store import stories
-from tests.store.stories import LONG, Teller, a_rich_story, lives
+from covey.store.engine import audit, rows
+from covey.store.engine.backup import backup, snapshot
+from covey.store.engine.lock import WriterLock
+from tests.worlds import stories
+from tests.worlds.serving import Daemon
+from tests.worlds.stories import LONG, Teller, a_rich_story, lives
 
 LONG_BODY = "A body that is too long for a row. " * 600
 SECRET_BODY = "Between you and me: the body"
@@ -71,7 +71,7 @@ def log_of(project: Project) -> str:
 
 
 def ref_of(project: Project) -> str:
-    return exports.REFS + log_of(project)
+    return identity.LOG_REFS + log_of(project)
 
 
 def table(project: Project, name: str) -> list[tuple[Any, ...]]:
@@ -98,6 +98,11 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
         return json.loads(capsys.readouterr().out)
 
     return ask
+
+
+def run(word: str, argv: list[str], folder: Path) -> int:
+    """Run a command of the log's care in a folder."""
+    return dispatch(["-C", str(folder), "log", word, *argv])
 
 
 Ask = Callable[..., Any]
@@ -150,8 +155,8 @@ def test_mail_and_prompts_stay_at_home_unless_asked_for(project: Project, ask: A
     withheld = [(line["kind"], line["withheld"]) for line in lines if "withheld" in line]
     assert withheld[:2] == [("task.added", ["body"]), ("mail.sent", ["subject", "text"])]
     assert any(line["kind"] == "log.begun" and "withheld" not in line for line in lines)
-    commit = exports.exported(project)[log_of(project)]
-    assert exports.check(project, log_of(project), commit, 0, bytes(32)) == len(lines)
+    commit = log_refs.exported(project)[log_of(project)]
+    assert log_refs.check(project, log_of(project), commit, 0, bytes(32)) == len(lines)
 
 
 def test_comments_and_answers_stay_at_home_like_the_mail_that_brings_them(project: Project, ask: Ask) -> None:
@@ -199,7 +204,7 @@ def test_nothing_new_makes_no_commit(project: Project, ask: Ask) -> None:
 def test_finished_segments_are_used_again_and_only_the_last_is_written(
     project: Project, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exports, "SEGMENT", 16)
+    monkeypatch.setattr(log_refs, "SEGMENT_EVENTS", 16)
     first = ask(project, "export", *ALL)
     before = segments(project)
     tell(project)
@@ -211,21 +216,21 @@ def test_finished_segments_are_used_again_and_only_the_last_is_written(
     assert len(after) == -(-second["seq"] // 16)
     assert second["events"] == second["seq"] - first["seq"]
     assert git(project.root, "rev-parse", f"{second['ref']}^").strip() == first["commit"]
-    whole = list(exports.read_lines(project, log_of(project), second["commit"], 0))
+    whole = list(log_refs.read_lines(project, log_of(project), second["commit"], 0))
     assert [line.event.seq for line in whole] == list(range(1, second["seq"] + 1))
-    assert exports.check(project, log_of(project), second["commit"], 0, bytes(32)) == second["seq"]
+    assert log_refs.check(project, log_of(project), second["commit"], 0, bytes(32)) == second["seq"]
 
 
 def test_an_export_that_ends_with_its_segment_goes_on_in_the_next(
     project: Project, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seq = len(table(project, "events"))
-    monkeypatch.setattr(exports, "SEGMENT", seq)
+    monkeypatch.setattr(log_refs, "SEGMENT_EVENTS", seq)
     assert len(segments(project, ask(project, "export")["ref"])) == 1
     tell(project)
     made = ask(project, "export")
     assert list(segments(project)) == [f"{first:010}.jsonl" for first in range(1, made["seq"] + 1, seq)]
-    assert exports.check(project, log_of(project), made["commit"], 0, bytes(32)) == made["seq"]
+    assert log_refs.check(project, log_of(project), made["commit"], 0, bytes(32)) == made["seq"]
 
 
 def segments(project: Project, ref: str | None = None) -> dict[str, str]:
@@ -277,7 +282,7 @@ def test_a_damaged_log_is_not_exported(project: Project, ask: Ask) -> None:
         db.execute("UPDATE events SET actor = 'mallory' WHERE seq = 5")
     with pytest.raises(Refused, match="is damaged at event 6"):
         ask(project, "export")
-    assert exports.exported(project) == {}
+    assert log_refs.exported(project) == {}
 
 
 def test_many_thousand_events_make_segments_of_ten_thousand(tmp_path: Path, ask: Ask) -> None:
@@ -356,7 +361,7 @@ Spoil = Callable[[list[bytes]], list[bytes]]
 def spoil(project: Project, change: Spoil, *, parent: bool = True) -> None:
     """Write an export again with other lines, as somebody with git and bad intentions would."""
     ref, log = ref_of(project), log_of(project)
-    commit = exports.exported(project)[log]
+    commit = log_refs.exported(project)[log]
     lines = change(git(project.root, "show", f"{commit}:events/0000000001.jsonl").encode().splitlines())
     meta = json.loads(git(project.root, "show", f"{commit}:meta.json"))
     last = json.loads(lines[-1])
@@ -388,8 +393,8 @@ def replaced(old: bytes, new: bytes, at: int) -> Spoil:
         (replaced(b'"actor":"owner"', b'"actor":"other"', 1), "was altered"),
         (replaced(b"A title", b"B title", 1), "was altered"),
         (replaced(b'"data":{', b'"data":{ ', 1), "was altered"),
-        (replaced(b'"data":{', b'"data":{{', 1), "is no event"),
-        (replaced(b'"seq":2', b'"seq":"2"', 1), "is no event"),
+        (replaced(b'"data":{', b'"data":{{', 1), "is not an event"),
+        (replaced(b'"seq":2', b'"seq":"2"', 1), "is not an event"),
         (replaced(b'"log"', b'"gol"', 0), "was altered|not its beginning"),
         (lambda lines: [*lines[:4], *lines[5:]], "has a gap"),
         (lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]], "has a gap"),
@@ -423,7 +428,7 @@ def test_a_ref_that_we_have_is_only_moved_forward(project: Project, other: Proje
     spoil(project, lambda lines: lines, parent=False)
     with pytest.raises(Refused, match="not a continuation"):
         ask(other, "import", "--from", str(project.root))
-    assert exports.exported(other)[log_of(project)] == made["commit"]
+    assert log_refs.exported(other)[log_of(project)] == made["commit"]
     assert "incoming" not in git(other.root, "for-each-ref")
 
 
@@ -431,7 +436,7 @@ def test_the_ref_of_our_own_log_is_never_overwritten_by_an_import(project: Proje
     made = ask(other, "export")
     git(project.root, "update-ref", ref_of(other), "HEAD")
     ask(other, "import", "--from", str(project.root))
-    assert exports.exported(other) == {log_of(other): made["commit"]}
+    assert log_refs.exported(other) == {log_of(other): made["commit"]}
     assert table(other, "origins") == []
 
 
@@ -444,7 +449,7 @@ def test_a_place_without_a_repository_is_one_sentence(project: Project, ask: Ask
 
 
 def test_a_ref_that_is_no_export_is_refused(project: Project, ask: Ask) -> None:
-    git(project.root, "update-ref", exports.REFS + "0" * 32, "HEAD")
+    git(project.root, "update-ref", identity.LOG_REFS + "0" * 32, "HEAD")
     with pytest.raises(Refused, match=r"lacks meta\.json"):
         ask(project, "import")
 
@@ -477,7 +482,7 @@ def test_an_import_through_the_daemon_is_the_same(project: Project, other: Proje
 
 
 def import_part(project: Project, lines: list[Line], **more: Any) -> Any:
-    from covey.cli.log_care import _fields
+    from covey.cli.history.log_care import _fields
 
     told = stories.Project(project.database)
     try:
@@ -489,7 +494,7 @@ def import_part(project: Project, lines: list[Line], **more: Any) -> Any:
 def test_an_import_that_broke_off_is_told_whole_when_it_is_finished(project: Project, other: Project, ask: Ask) -> None:
     made = ask(project, "export")
     log = log_of(project)
-    lines = list(exports.read_lines(project, log, made["commit"], 0))
+    lines = list(log_refs.read_lines(project, log, made["commit"], 0))
     import_part(other, lines[:10], log=log, more=True)
     assert "log.imported" not in {row[3] for row in table(other, "events")}
     assert import_part(other, lines[10:], log=log)["events"] == len(lines)
@@ -564,7 +569,7 @@ def test_an_imported_log_from_which_something_was_left_out_is_sound(project: Pro
 def test_a_fork_with_hashes_of_its_own_is_refused(project: Project, other: Project, ask: Ask) -> None:
     made = ask(project, "export", *ALL)
     log = log_of(project)
-    lines = list(exports.read_lines(project, log, made["commit"], 0))
+    lines = list(log_refs.read_lines(project, log, made["commit"], 0))
     import_part(other, lines[:10], log=log)
     event = replace(lines[10].event, prev=bytes(32))
     with pytest.raises(Refused, match="is a fork: its event 11 does not follow the event 10"):
@@ -579,7 +584,7 @@ def test_a_lost_disk_is_recovered_from_an_export(project: Project, tmp_path: Pat
     git(tmp_path, "init", "-q", "--bare", "hub.git")
     made = ask(project, "export", *ALL)
     git(project.root, "push", "-q", str(tmp_path / "hub.git"), "main", "refs/covey/log/*")
-    live = {name: table(project, name) for name in rows.FOLDED}
+    live = {name: table(project, name) for name in rows.tables()}
     log, texts = log_of(project), sorted(row[2] for row in table(project, "blobs"))
     git(tmp_path, "clone", "-q", "hub.git", "again")
     fresh = projects.find(tmp_path / "again")
@@ -591,7 +596,7 @@ def test_a_lost_disk_is_recovered_from_an_export(project: Project, tmp_path: Pat
     ask(fresh, "import", "--from", "origin")
     assert ask(fresh, "adopt", log) == {"log": log, "events": made["seq"]}
     assert ask(fresh, "verify")["sound"]
-    assert {name: table(fresh, name) for name in rows.FOLDED} == live
+    assert {name: table(fresh, name) for name in rows.tables()} == live
     assert sorted(row[2] for row in table(fresh, "blobs")) == texts
     assert table(fresh, "origins") == table(fresh, "origin_events") == table(fresh, "pulses") == []
     tell(fresh)

@@ -12,25 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.live import Size
+from covey.core.fleet.live import Size
 from covey.errors import ToolFailed
 from covey.git import objects
 from covey.git import project as projects
-from covey.git.candidates import is_ancestor, resolve
-from covey.git.carry import Change
+from covey.git.candidates.candidates import Change, is_ancestor, resolve
+from covey.git.diffstat import sizes_of
 from covey.git.objects import Writer
 from covey.git.project import Project
-from covey.git.sizes import sizes_of
 from covey.git.tree_edits import Edits
-from tests.git.repositories import commit_files, git_out, make_repository
-from tests.serving import wait_until
+from tests.worlds.repositories import commit_files, git_out, make_repository
+from tests.worlds.serving import wait_until
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     objects.close()
     monkeypatch.setattr(objects, "IDLE_S", 600.0)  # on a busy machine, moments are long
-    monkeypatch.setattr(objects, "MOST_AGE_S", 600.0)
+    monkeypatch.setattr(objects, "MAX_AGE_S", 600.0)
     return projects.find(make_repository(tmp_path / "repo", {"a": "a\n", "deep/er/b": "b\n"}))
 
 
@@ -114,7 +113,7 @@ def test_threads_get_their_own_answers(project: Project) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert len(_readers()) <= objects.MOST_IDLE
+    assert len(_readers()) <= objects.MAX_IDLE_READERS
 
 
 def test_many_questions_at_once_do_not_stop_each_other(project: Project) -> None:

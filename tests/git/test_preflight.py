@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from covey.git.fitness import unfit
-from covey.git.guard import write_guard
+from covey.git.guard.guard import write_guard
+from covey.git.preflight import unfit
 from covey.git.project import find
-from covey.git.worktrees import Worktrees, default_folder
-from tests.git.repositories import commit_files, git_out, make_repository
+from covey.git.worktrees.worktrees import Worktrees, default_folder
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def prepare(repository: Path, name: str = "ada", branch: str = "covey/T-1") -> P
     project = find(repository)
     assert unfit(project, "main") is None
     worktrees = Worktrees(project, default_folder(project, "../{repo}.worktrees"))
-    worktrees.prepare(name, branch, worktrees.newest_main("main", "origin"))
+    worktrees.prepare(name, branch, worktrees.upstream.newest("main", "origin"))
     write_guard(project, project.state / "guard")
     path = worktrees.path(name)
     assert git_out(path, "status", "--porcelain") == ""

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from covey.config import Config
-from covey.git import candidates, chains_read, incoming, landing, objects, signing
+from covey.git import objects
 from covey.git import project as projects
-from covey.git.candidates import is_ancestor
-from covey.git.chains import Link
-from covey.loops.building import Builder, Tree
-from tests.git.repositories import commit_files, git_out, make_repository
+from covey.git.candidates import candidates, chain_inputs, incoming, signing
+from covey.git.candidates.candidate_chain import Link
+from covey.git.candidates.candidates import is_ancestor
+from covey.git.landing import landing
+from covey.loops.merge_queue.build import Builder, CandidateTree
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 
 def _branches(path: Path, count: int) -> list[str]:
@@ -41,12 +43,12 @@ def test_what_joined_is_built_from_what_was_read_then(tmp_path: Path, asked: Cal
     path = make_repository(tmp_path / "repo", {"a": "a\n"})
     project = projects.find(path)
     base, tips = git_out(path, "rev-parse", "main"), _branches(path, 10)
-    chains_read.works(project, base, tips)
+    chain_inputs.works(project, base, tips)
     links = [Link(id=tip, tip=tip, message="Land it", author=("ada", "ada@x")) for tip in tips]
     objects.close()
     asked()
     built = Builder(project, lambda: 1_700_000_000).build(base, links, Config(), "1.1", {"0" * 40: "0" * 40})
-    assert isinstance(built, Tree)
+    assert isinstance(built, CandidateTree)
     assert sorted(asked()) == ["cat-file", "config", "config", "diff-tree"]  # signed? for a group?
 
 
@@ -55,9 +57,9 @@ def test_what_was_compared_when_it_joined_is_not_compared_again(tmp_path: Path, 
     project = projects.find(path)
     base, (tip,) = git_out(path, "rev-parse", "main"), _branches(path, 1)
     pair = (git_out(path, "rev-parse", f"{base}^{{tree}}"), git_out(path, "rev-parse", f"{tip}^{{tree}}"))
-    first = chains_read.changes(project, [pair])
+    first = chain_inputs.changes(project, [pair])
     asked()
-    assert chains_read.changes(project, [pair]) == first
+    assert chain_inputs.changes(project, [pair]) == first
     assert [change.path for change in first[pair]] == [b"part/0"]
     assert asked() == []
 
@@ -82,7 +84,7 @@ def test_one_change_after_another_takes_two_processes_each(tmp_path: Path, asked
 def test_what_is_looked_at_built_and_landed_takes_one_process(
     tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    monkeypatch.setattr(signing, "CONFIG_SETTLED_NS", 0)
     path = make_repository(tmp_path / "repo", {"a": "a\n", "part/b": "b\n"})
     project = projects.find(path)
     tips = _branches(path, 3)
@@ -94,7 +96,7 @@ def test_what_is_looked_at_built_and_landed_takes_one_process(
         assert incoming.look(project, main, [tip]) == {tip: ()}
         link = Link(id=tip, tip=tip, message="Land it", author=("ada", "ada@x"))
         built = builder.build(main, [link], Config(), "1.1")
-        assert isinstance(built, Tree)
+        assert isinstance(built, CandidateTree)
         assert isinstance(landing.land(project, "main", main, built.commit), landing.Landed)
         main = built.commit
     # How objects are kept here, and whether commits are signed, is asked once, whatever lands.
@@ -115,15 +117,15 @@ def test_a_history_that_grew_backwards_is_read_again(tmp_path: Path) -> None:
     git_out(tmp_path, "clone", "-q", "--depth", "1", "-b", "work-0", f"file://{path}", str(shallow))
     git_out(shallow, "fetch", "-q", "--depth", "1", "origin", "main")
     project = projects.find(shallow)
-    assert chains_read.works(project, base, [tip])[0][tip].forks == ()
+    assert chain_inputs.works(project, base, [tip])[0][tip].forks == ()
     git_out(shallow, "fetch", "-q", "--unshallow", "origin")
-    assert [fork.name for fork in chains_read.works(project, base, [tip])[0][tip].forks] == [base]
+    assert [fork.name for fork in chain_inputs.works(project, base, [tip])[0][tip].forks] == [base]
 
 
 def test_whether_commits_are_signed_is_asked_again_once_settings_were_written(
     tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    monkeypatch.setattr(signing, "CONFIG_SETTLED_NS", 0)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "own"))
     project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
     asked()
@@ -141,7 +143,7 @@ def test_whether_commits_are_signed_is_asked_again_once_settings_were_written(
 def test_settings_that_may_come_from_elsewhere_are_asked_for_each_time(
     tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    monkeypatch.setattr(signing, "CONFIG_SETTLED_NS", 0)
     project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
     git_out(project.root, "config", "include.path", str(tmp_path / "more"))
     asked()
@@ -161,7 +163,7 @@ def test_settings_that_were_just_written_are_asked_for_again(tmp_path: Path, ask
 def test_settings_named_by_no_whole_path_are_those_that_git_reads(
     tmp_path: Path, asked: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signing, "SETTLED_NS", 0)
+    monkeypatch.setattr(signing, "CONFIG_SETTLED_NS", 0)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "own")
     project = projects.find(make_repository(tmp_path / "repo", {"a": "a\n"}))
     asked()

@@ -13,12 +13,13 @@ import pytest
 
 import covey
 from covey.errors import Refused
-from covey.git import exports, landing, put_back, refs, upstream
+from covey.git import identity, log_refs, refs
+from covey.git.landing import landing, main_restore
 from covey.git.project import Project, find
 from covey.git.refs import Order
 from covey.git.run import try_git
-from covey.git.worktrees import Worktrees, default_folder
-from tests.git.repositories import commit_files, git_out, make_repository
+from covey.git.worktrees.worktrees import Worktrees, default_folder
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 BRANCH = "covey/T-1"
 NAME = f"refs/heads/{BRANCH}"
@@ -182,14 +183,14 @@ def test_a_move_that_meets_a_symbolic_ref_changes_that_ref_alone(worktrees: Work
     assert main_of(project) == main
 
 
-@pytest.mark.parametrize("ref", [landing.LANDED, landing.SINCE])
+@pytest.mark.parametrize("ref", [identity.LANDED, identity.LANDED_SINCE])
 def test_what_has_landed_is_put_down_beside_main_when_its_ref_became_a_name_of_main(
     worktrees: Worktrees, ref: str
 ) -> None:
     project, main = worktrees.project, main_of(worktrees.project)
     new = git_out(project.root, "commit-tree", "-p", main, "-m", "Next", f"{main}^{{tree}}")
     symbolic("refs/heads/main", ref)(project)
-    expected = main if ref == landing.LANDED else None
+    expected = main if ref == identity.LANDED else None
     landing.put_landed(project, new, expected, main)
     landing.drop_landed(project, new)
     assert main_of(project) == main
@@ -200,10 +201,10 @@ def test_a_fetch_does_not_write_through_the_ref_that_takes_it(worktrees: Worktre
     remote = make_repository(tmp_path / "remote")
     commit_files(remote, {"theirs": "x\n"}, "Theirs")
     git_out(project.root, "remote", "add", "origin", str(remote))
-    symbolic("refs/heads/main", upstream.FETCHED)(project)
-    worktrees.newest_main("main", "origin")
+    symbolic("refs/heads/main", identity.UPSTREAM_MAIN)(project)
+    worktrees.upstream.newest("main", "origin")
     assert main_of(project) == main
-    assert git_out(project.root, "rev-parse", upstream.FETCHED) == main_of(find(remote))
+    assert git_out(project.root, "rev-parse", identity.UPSTREAM_MAIN) == main_of(find(remote))
 
 
 def test_nobody_builds_on_what_a_session_says_has_landed_or_was_fetched(worktrees: Worktrees, tmp_path: Path) -> None:
@@ -211,21 +212,21 @@ def test_nobody_builds_on_what_a_session_says_has_landed_or_was_fetched(worktree
     git_out(tmp_path, "clone", "-q", str(project.root), "remote")
     commit_files(tmp_path / "remote", {"theirs": "x\n"}, "Theirs")
     git_out(project.root, "remote", "add", "origin", str(tmp_path / "remote"))
-    theirs = worktrees.newest_main("main", "origin")
+    theirs = worktrees.upstream.newest("main", "origin")
     assert theirs == main_of(find(tmp_path / "remote")) != main
     evil = git_out(project.root, "commit-tree", "-p", theirs, "-m", "Evil", f"{main}^{{tree}}")
-    for ref in (landing.LANDED, upstream.FETCHED):
+    for ref in (identity.LANDED, identity.UPSTREAM_MAIN):
         git_out(project.root, "update-ref", ref, evil)
-    assert worktrees.newest_main("main", "origin", lambda commit: commit != evil) == theirs
-    assert worktrees.newest_main("main", "", lambda commit: commit != evil) == main
-    assert worktrees.newest_main("main", "", lambda commit: commit == evil) == evil
+    assert worktrees.upstream.newest("main", "origin", lambda commit: commit != evil) == theirs
+    assert worktrees.upstream.newest("main", "", lambda commit: commit != evil) == main
+    assert worktrees.upstream.newest("main", "", lambda commit: commit == evil) == evil
 
 
 def test_an_export_is_not_written_through_its_ref(worktrees: Worktrees) -> None:
     project, main = worktrees.project, main_of(worktrees.project)
     new = git_out(project.root, "commit-tree", "-m", "Log", f"{main}^{{tree}}")
-    symbolic("refs/heads/main", f"{exports.REFS}log")(project)
-    exports._move(project, f"{exports.REFS}log", new, main)
+    symbolic("refs/heads/main", f"{identity.LOG_REFS}log")(project)
+    log_refs._move(project, f"{identity.LOG_REFS}log", new, main)
     assert main_of(project) == main
 
 
@@ -252,12 +253,12 @@ def test_main_that_became_a_name_of_a_tasks_branch_is_put_back_and_the_rest_is_k
     commit_files(worktrees.path("ann"), {"red": "x\n"}, "Red")
     red = main_of(project)
     assert red != main
-    back = put_back.look_after(project, "main", main)
+    back = main_restore.look_after(project, "main", main)
     assert back is not None and back.commit == main
     assert (main_of(project), refs.twist(project, "refs/heads/main")) == (main, "")
     assert git_out(project.root, "rev-parse", back.kept) == red
     assert git_out(project.root, "status", "--porcelain") == ""
-    assert put_back.look_after(project, "main", main) is None, "once"
+    assert main_restore.look_after(project, "main", main) is None, "once"
 
 
 @pytest.mark.parametrize("how", ["moved on", "moved back", "twice"])
@@ -270,7 +271,7 @@ def test_main_that_a_session_moved_is_put_back(worktrees: Worktrees, how: str) -
     for commit in {"moved on": [other], "moved back": [f"{main}^"], "twice": [f"{main}^", other]}[how]:
         git_out(project.common, "update-ref", "refs/heads/main", commit, env=session)
     thrown = main_of(project)
-    back = put_back.look_after(project, "main", None)
+    back = main_restore.look_after(project, "main", None)
     assert back is not None and (back.by, back.commit) == ("ann", main)
     assert (main_of(project), git_out(project.root, "rev-parse", back.kept)) == (main, thrown)
     assert git_out(project.root, "status", "--porcelain") == ""
@@ -291,7 +292,7 @@ def test_what_a_person_does_to_main_stays(worktrees: Worktrees) -> None:
     ):
         git_out(project.root, *words)
         at = main_of(project)
-        assert put_back.look_after(project, "main", known) is None
+        assert main_restore.look_after(project, "main", known) is None
         assert main_of(project) == at
 
 
@@ -302,7 +303,7 @@ def test_a_person_who_went_on_from_what_a_session_did_to_main_wins(worktrees: Wo
     git_out(project.common, "update-ref", "refs/heads/main", other, env={"GIT_COMMITTER_EMAIL": "ann@agents.local"})
     commit_files(project.root, {"mine": "x\n"}, "Mine")
     at = main_of(project)
-    assert put_back.look_after(project, "main", main) is None
+    assert main_restore.look_after(project, "main", main) is None
     assert main_of(project) == at
 
 
@@ -311,7 +312,7 @@ def test_a_main_that_always_was_another_name_is_refused_and_left(worktrees: Work
     git_out(project.root, "branch", "-m", "main", "trunk")
     symbolic("refs/heads/trunk", "refs/heads/main")(project)
     with pytest.raises(Refused, match="main is a symbolic ref to refs/heads/trunk"):
-        put_back.look_after(project, "main", None)
+        main_restore.look_after(project, "main", None)
     assert git_out(project.root, "symbolic-ref", "refs/heads/main") == "refs/heads/trunk"
 
 
@@ -321,14 +322,14 @@ def test_main_that_vanished_from_under_the_users_checkout_comes_back(worktrees: 
     git_out(project.common, "update-ref", "-d", "refs/heads/main")
     if how == "a folder":
         git_out(project.common, "update-ref", "refs/heads/main/x", main)
-    assert put_back.bring_back(project, "main", main) is not None
+    assert main_restore.bring_back(project, "main", main) is not None
     assert (main_of(project), git_out(project.root, "status", "--porcelain")) == (main, "")
 
 
 def test_main_that_a_person_renamed_does_not_come_back(worktrees: Worktrees) -> None:
     project, main = worktrees.project, main_of(worktrees.project)
     git_out(project.root, "branch", "-m", "main", "trunk")
-    assert put_back.bring_back(project, "main", main) is None
+    assert main_restore.bring_back(project, "main", main) is None
     assert git_out(project.root, "for-each-ref", "--format=%(refname)", "refs/heads") == "refs/heads/trunk"
 
 
@@ -357,7 +358,7 @@ def test_a_ref_in_the_way_of_one_of_coveys_is_kept_under_another_name(
     assert refs.change(project, Order("refs/covey/tasks/T-1", main, "")).returncode == 0
     there = refs.values(project, "refs/covey")
     assert there.pop("refs/covey/tasks/T-1") == main
-    assert [*there.values()] == [theirs] * len(names) and all(name.startswith(refs.KEPT) for name in there)
+    assert [*there.values()] == [theirs] * len(names) and all(name.startswith(identity.KEPT_REFS) for name in there)
 
 
 def test_what_is_in_the_way_goes_and_is_told_when_a_run_has_ended(tmp_path: Path) -> None:
@@ -417,10 +418,10 @@ def test_main_whose_file_was_written_by_hand_is_noticed_and_nothing_that_git_doe
     (project.common / "refs/heads/main").write_text(
         git_out(project.root, "commit-tree", "-p", first, "-m", "Red", "main^{tree}") + "\n"
     )
-    assert put_back.look_after(project, "main", first) is None, "nobody knows whose it is"
-    assert put_back.moved_unnoted(project, "main") == main_of(project)
+    assert main_restore.look_after(project, "main", first) is None, "nobody knows whose it is"
+    assert main_restore.moved_unnoted(project, "main") == main_of(project)
     git_out(project.root, "config", "core.logAllRefUpdates", "false")
-    assert put_back.moved_unnoted(project, "main") is None, "with reflogs off an old one says nothing"
+    assert main_restore.moved_unnoted(project, "main") is None, "with reflogs off an old one says nothing"
     git_out(project.root, "config", "--unset", "core.logAllRefUpdates")
     for words in (
         ("commit", "--quiet", "--allow-empty", "-m", "Mine"),
@@ -433,7 +434,7 @@ def test_main_whose_file_was_written_by_hand_is_noticed_and_nothing_that_git_doe
         ("branch", "-m", "trunk", "main"),
     ):
         git_out(project.root, *words)
-        assert put_back.moved_unnoted(project, "main") is None, words
+        assert main_restore.moved_unnoted(project, "main") is None, words
 
 
 # The door
@@ -442,12 +443,13 @@ def test_main_whose_file_was_written_by_hand_is_noticed_and_nothing_that_git_doe
 def test_refs_change_through_their_door_alone() -> None:
     top = Path(covey.__file__).parent
     raw = re.compile(r'"(update-ref|branch|switch|tag)",|"(reset|checkout|merge|rebase)", "-|"symbolic-ref", "(?!-)')
-    allowed = {"git/refs.py": 2, "git/carry.py": 1, "git/worktrees.py": 5}
-    allowed |= {"loops/rooms.py": 2}  # names of groups of settings, and no commands
+    allowed = {"git/refs.py": 2, "git/landing/fast_forward.py": 1, "git/worktrees/worktrees.py": 4}
+    allowed |= {"git/worktrees/worktree_making.py": 1}
+    allowed |= {"git/guard/gate_view.py": 2}  # names of groups of settings, and no commands
     found = {
         str(path.relative_to(top)): len(raw.findall(path.read_text(encoding="utf-8")))
         for path in top.rglob("*.py")
-        if path.parent.name in ("git", "loops", "hooks", "daemon", "app", "runners")
+        if path.relative_to(top).parts[0] in ("git", "loops", "hooks", "daemon.py", "app", "runners")
     }
     assert {name: number for name, number in found.items() if number} == allowed, (
         "the door is covey.git.refs; beside it only the landing's own transaction, and HEAD and files of a worktree"

@@ -12,7 +12,7 @@ from covey.errors import NotFound
 from covey.git import project as projects
 from covey.git import review
 from covey.git.project import Project
-from tests.git.repositories import commit_files, git_out, make_repository, user_env
+from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
 
@@ -116,7 +116,7 @@ def test_a_large_file_is_told_in_parts_that_give_the_whole(tmp_path: Path) -> No
     text = "".join(f"a line with the number {number}\n" for number in range(20_000))
     branch(project, "work", {"large": text})
     (file,) = review.diff(project, "main", "work").files
-    assert file.cut and file.next and file.patch is not None and len(file.patch) <= review.PATCH
+    assert file.cut and file.next and file.patch is not None and len(file.patch) <= review.MAX_PATCH_BYTES
     whole: str = file.patch
     at: int | None = file.next
     while at is not None:
@@ -131,7 +131,7 @@ def test_what_has_no_room_in_the_answer_is_asked_for_by_its_path(tmp_path: Path)
     text = "".join(f"a line with the number {number}\n" for number in range(4000))
     branch(project, "work", {f"file-{number:02}": text for number in range(14)})
     found = review.diff(project, "main", "work")
-    assert sum(len(file.patch or "") for file in found.files) <= review.ALL
+    assert sum(len(file.patch or "") for file in found.files) <= review.MAX_PATCHES_BYTES
     left = found.files[-1]
     assert (left.patch, left.cut, left.next) == (None, True, 0)
     (alone,) = review.diff(project, "main", "work", path=left.path, since=0).files

@@ -7,7 +7,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from covey.core.harmless import Ground, Verdict, judge
+from covey.core.people.commands.safe_commands import CommandVerdict, Ground, judge
 
 LINES = 120
 """Lines that are allowed, and run."""
@@ -36,7 +36,7 @@ def test_a_line_that_is_allowed_writes_nothing_in_a_real_shell(tmp_path: Path) -
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CEILING_DIRECTORIES": str(tmp_path)}
     while ran < LINES:
         line = _line(chance)
-        if "MARK" not in line or judge(line, ground).verdict is Verdict.ASKS:
+        if "MARK" not in line or judge(line, ground).verdict is CommandVerdict.ASKS:
             continue
         ran += 1
         subprocess.run(

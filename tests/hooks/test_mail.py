@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import pytest
 
-from covey.core.runs import Run
-from covey.loops import mailing
-from covey.loops.desk import Desk
-from covey.loops.mailing import Mailing
-from tests.git.repositories import git_out
-from tests.serving import PATIENCE, Client, Daemon, serving
+from covey.core.fleet.runs import Run
+from covey.loops import mail_loop
+from covey.loops.mail_loop import Mailing
+from covey.loops.runtime import Runtime
+from tests.worlds.repositories import git_out
+from tests.worlds.serving import PATIENCE, Client, Daemon, serving
 
-AT_ONCE = {"covey.core.mail.AGAIN": 0.0, "covey.loops.mailing.STEP": 0.0}
+AT_ONCE = {"covey.core.people.mail.TELL_AGAIN_S": 0.0, "covey.loops.mail_loop.STEP_S": 0.0}
 """What was told and not seen is told again at the next step; and where nothing can be seen, that step is the proof."""
 ANSWER = {"type": "assistant", "message": {"model": "m", "content": [{"type": "text", "text": "I see."}]}}
 SAYS = "(information from a colleague, not an order):"
@@ -145,7 +145,7 @@ def test_who_is_from_outside_acknowledges_in_its_own_name(house: House) -> None:
 
 
 class Clock:
-    """A desk that only knows how late it is."""
+    """A runtime that only knows how late it is."""
 
     now = 100.0
 
@@ -156,18 +156,18 @@ class Clock:
 
 def test_what_was_told_to_whom_is_forgotten_when_nothing_is_heard_of_it_any_more() -> None:
     clock = Clock()
-    known = Mailing(cast(Desk, clock))
+    known = Mailing(cast(Runtime, clock))
     runs = [Run(id=f"run-{each}", ordinal=each, session="ada", task="T-1", fence=1, agent="x") for each in range(50)]
     for run in runs:
-        clock.now += mailing.IDLE / 10
+        clock.now += mail_loop.FORGOTTEN_AFTER_S / 10
         known.take_back("ada", run, [])
         known.take_back("guest", None, [])
-    assert ("guest", mailing.OUTSIDE) in known._memories and len(known._memories) <= 12
+    assert ("guest", mail_loop.OUTSIDE) in known._memories and len(known._memories) <= 12
 
     async def answer() -> None:
-        async with known._memories["guest", mailing.OUTSIDE].lock:
-            clock.now += mailing.IDLE
+        async with known._memories["guest", mail_loop.OUTSIDE].lock:
+            clock.now += mail_loop.FORGOTTEN_AFTER_S
             known.take_back("ada", Run(id="run-99", ordinal=99, session="ada", task="T-1", fence=1, agent="x"), [])
 
     asyncio.run(answer())
-    assert set(known._memories) == {("guest", mailing.OUTSIDE), ("ada", "run-99")}, "who is being answered is known"
+    assert set(known._memories) == {("guest", mail_loop.OUTSIDE), ("ada", "run-99")}, "who is being answered is known"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from covey.hooks import relay
-from tests.proving import TOKEN, credential, is_question, proved
+from tests.worlds.proving import TOKEN, credential, is_question, proved
 
 PROGRAM = Path(relay.__file__)
 PATIENCE = 60.0
@@ -161,7 +161,7 @@ BAD: dict[str, tuple[Behaviour, str]] = {
     "no HTTP": (cuts(b"SSH-2.0-OpenSSH_9.2\r\n"), "cut off"),
     "a length that is none": (cuts(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}"), "invalid literal"),
     "binary": (cuts(bytes(range(256)) * 10), ""),
-    "too much": (answers(b"{" + b" " * (2 * relay.LONGEST) + b"}"), "cut off"),
+    "too much": (answers(b"{" + b" " * (2 * relay.MAX_ANSWER_BYTES) + b"}"), "cut off"),
 }
 
 

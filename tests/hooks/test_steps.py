@@ -16,20 +16,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from covey import proof
-from covey.app.verbs import Principal
-from covey.core.hooks import Hook, Moment
-from covey.core.runs import Run
-from covey.core.signals import Compacts, Works
+from covey.app.context import Principal
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Compacts, Works
+from covey.core.leases.hooks import Hook, Moment
+from covey.core.people.permits import PermissionLevel
 from covey.errors import ToolFailed
 from covey.git.project import find
+from covey.git.worktrees import worktree_paths
 from covey.hooks import relay
 from covey.hooks.outside import Outside
-from covey.hooks.server import Held, Hooks, signals_of
-from covey.loops import places
-from tests.line.test_findings_agents import House
-from tests.serving import PATIENCE, Client, Daemon, serving, wait_until
+from covey.hooks.permission import Asker, Held
+from covey.hooks.server import Hooks
+from covey.loops.fleet.hook_reports import signals_of
+from tests.loops.fleet.test_fleet_loop import House
+from tests.worlds.serving import PATIENCE, Client, Daemon, serving, wait_until
 
 AGENT = '[agents.sh]\ncommand = ["bash", "{body_file}"]\n[watch]\nbackoff = 0.1\n'
 EDIT: dict[str, Any] = {"tool_name": "Edit", "tool_use_id": "edit-1"}
@@ -209,7 +214,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_worktrees_that_take_long_to_look_at_keep_nobody_waiting(tmp_path: Path, gate: Path) -> None:
-    with opened(tmp_path, constants={"covey.loops.places.PATIENCE": PATIENCE}) as place:
+    with opened(tmp_path, constants={"covey.git.worktrees.worktree_paths.STATUS_TIMEOUT_S": PATIENCE}) as place:
         many = [place.checkout(f"c/o{number}") for number in range(14)]
         (many[0] / "new").mkdir()
         gate.touch()
@@ -236,11 +241,11 @@ def test_a_look_at_a_worktree_is_given_up_when_it_takes_too_long(
     subprocess.run(["git", "init", "-q", str(tmp_path / "tree")], check=True)
     (tmp_path / "tree" / "new").touch()
     project = find(tmp_path / "tree")
-    assert [write.path for write in places.unsaved(project, project.root, 1.0)] == ["new"]
+    assert [write.path for write in worktree_paths.unsaved(project, project.root, 1.0)] == ["new"]
     gate.touch()
-    monkeypatch.setattr(places, "PATIENCE", 0.1)
+    monkeypatch.setattr(worktree_paths, "STATUS_TIMEOUT_S", 0.1)
     with pytest.raises(ToolFailed, match="did not end within"):
-        places.unsaved(project, project.root, 1.0)
+        worktree_paths.unsaved(project, project.root, 1.0)
 
 
 # Who is kept waiting
@@ -290,14 +295,14 @@ def test_a_hook_says_that_an_agent_works_unless_it_ends_or_calls_for_a_person() 
 
 def test_nobody_remembers_a_run_again_that_is_over_and_only_a_hook_that_brings_mail_counts(tmp_path: Path) -> None:
     house = House(tmp_path, AGENT)
-    house.fleet.overhear(RUN, [Works()], brings=True)
+    house.fleet.hook_reports.overhear(RUN, Hook(moment=Moment.STOP))
     assert house.fleet.watches.of_session("ada") == []
     watched = house.fleet.watches.of(RUN)
     brought = []
-    for brings in (False, True, False):
-        house.fleet.overhear(RUN, [Works()], brings=brings)
+    for hook in (Hook(moment=Moment.BEFORE_TOOL), Hook(moment=Moment.STOP, sub="sub-1"), Hook(moment=Moment.STOP)):
+        house.fleet.hook_reports.overhear(RUN, hook)
         brought.append(watched.hooked)
-    assert brought == [False, True, True]
+    assert brought == [False, False, True]
     house.close()
 
 
@@ -345,21 +350,34 @@ def test_what_was_noticed_of_a_run_is_not_told_to_the_next_one(place: Place) -> 
     (place.folder / "gate-2").touch()
 
 
+class Caller:
+    """An agent that waits for an answer until it hangs up."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+
+    def is_there(self) -> bool:
+        return not self.gone.is_set()
+
+    async def left(self) -> None:
+        await self.gone.wait()
+
+
 def test_an_answer_to_an_agent_that_has_hung_up_is_not_noted_as_told(tmp_path: Path) -> None:
     house = House(tmp_path, AGENT)
-    hooks = Hooks(house.desk, house.fleet, Outside(house.desk))
+    hooks = Hooks(house.runtime, house.fleet.hook_reports, house.fleet.attendant.mailing, Outside(house.runtime))
     house.add("sleep 60", kind="report")
     house.staff("ada", agent="sh")
     house.until(lambda: bool(house.runs()), "a run")
     body = json.dumps({**BASH, "cwd": "/"}).encode()
 
     async def asked() -> bytes:
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = asyncio.create_task(hooks("PermissionRequest", Principal("ada"), body, gone))
+        caller = Caller()
+        waiting = asyncio.create_task(hooks("PermissionRequest", Principal("ada"), body, caller))
         while not (found := house.ask("question.list")):  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0.01)
         house.ask("question.answer", id=found[0]["id"], decision="allow")
-        gone.set_result(None)
+        caller.gone.set()
         return await waiting
 
     assert house.loop.run_until_complete(asked()) == b"{}"
@@ -395,6 +413,113 @@ def test_a_link_that_leads_out_of_the_worktree_is_seen(tmp_path: Path) -> None:
     (worktree / "link").symlink_to(outside)
     (worktree / "inner").symlink_to("src")
     inside = (".", str(worktree), str(worktree / "src" / "none"), str(worktree / "inner" / "x"))
-    assert not places.leads_out(inside, worktree)
+    assert not worktree_paths.leads_out(inside, worktree)
     for path in (str(worktree / "link"), str(worktree / "link" / "x"), "/etc/passwd", str(outside)):
-        assert places.leads_out((*inside, path), worktree)
+        assert worktree_paths.leads_out((*inside, path), worktree)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["src/*", "src/*.txt", "s*/k?y.txt", "src/[k]*", "src/[^a]*", "**/*.txt", "**/key.txt"]
+)
+def test_a_link_that_a_pattern_stands_for_and_that_leads_out_is_seen(tmp_path: Path, pattern: str) -> None:
+    worktree, secret = tmp_path / "ada", tmp_path / "secret.txt"
+    for folder in ("src", "docs/deep"):
+        (worktree / folder).mkdir(parents=True)
+        (worktree / folder / "app.txt").touch()
+    (worktree / "src" / "around").symlink_to("..")
+    assert not worktree_paths.leads_out((pattern, "docs/*", "*/none/*"), worktree)
+    (worktree / "src" / "key.txt").symlink_to(secret)
+    secret.touch()
+    assert worktree_paths.leads_out((pattern,), worktree)
+    assert not worktree_paths.leads_out(("docs/*",), worktree)
+
+
+def test_dots_behind_a_link_lead_where_its_target_is(tmp_path: Path) -> None:
+    worktree = tmp_path / "ada"
+    (worktree / "src" / "deep").mkdir(parents=True)
+    (worktree / "src" / "around").symlink_to("..")
+    (worktree / "src" / "key.txt").touch()
+    paths = ("src/deep/../key.txt", "src/around/src/key.txt", "src/around/src/../src/deep")
+    assert not worktree_paths.leads_out(paths, worktree)
+    for path in ("src/around/../key.txt", "src/a*/../key.txt", "src/**/../../key.txt"):
+        assert worktree_paths.leads_out((str(worktree / path),), worktree), path
+
+
+@pytest.mark.parametrize("entry", [".git", "HEAD"])
+def test_a_repository_below_a_worktree_is_another(tmp_path: Path, entry: str) -> None:
+    worktree = tmp_path / "ada"
+    (worktree / "src" / "deep").mkdir(parents=True)
+    (worktree / ".git").touch()
+    (worktree / "link").symlink_to("src/deep")
+    folders = [str(worktree / name) for name in ("src", "src/deep", "link", "none")]
+    assert not worktree_paths.is_another_repository(folders, worktree)
+    (worktree / "src" / entry).touch()
+    for folder in folders[:3]:
+        assert worktree_paths.is_another_repository((folder,), worktree)
+    assert not worktree_paths.is_another_repository(folders[3:], worktree)
+    assert worktree_paths.is_another_repository((str(tmp_path),), worktree)
+
+
+def test_git_in_a_folder_with_a_repository_of_its_own_is_asked_for(tmp_path: Path) -> None:
+    worktree = tmp_path / "ada"
+    (worktree / "src").mkdir(parents=True)
+    house = House(tmp_path, AGENT)
+    hooks = Hooks(house.runtime, house.fleet.hook_reports, house.fleet.attendant.mailing, Outside(house.runtime))
+
+    def passes(command: str, cwd: Path = worktree) -> bool:
+        hook = Hook(moment=Moment.BEFORE_TOOL, tool="Bash", command=command, cwd=str(cwd))
+        asked = hooks._needs_nobody(Asker("ada", worktree), hook, PermissionLevel.ASK)
+        return house.loop.run_until_complete(asked)
+
+    assert passes("cd src && git status") and passes("git status", worktree / "src")
+    (worktree / "src" / ".git").mkdir()
+    assert passes("git status && cd src && ls")
+    assert not passes("cd src && git status") and not passes("git status", worktree / "src")
+    house.close()
+
+
+def test_a_name_that_could_be_a_pattern_is_a_name_where_it_was_found(tmp_path: Path) -> None:
+    worktree = tmp_path / "[work]" / "ada"
+    (worktree / "app" / "[slug]").mkdir(parents=True)
+    (worktree / "app" / "[slug]" / "page.tsx").touch()
+    names = ("app/[slug]/page.tsx", "app/*", "**/page.tsx", "app/**", str(worktree / "app" / "[slug]"))
+    assert not worktree_paths.leads_out(names, worktree)
+    (tmp_path / "w").mkdir()
+    assert not worktree_paths.leads_out(names, worktree)
+    (worktree / "app" / "[slug]" / "*").symlink_to("/etc")
+    assert worktree_paths.leads_out(("app/[slug]/*",), worktree)
+
+
+def test_a_pattern_of_other_names_does_not_ask_for_a_link_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "node_modules").symlink_to("/")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "app.py").touch()
+    assert not worktree_paths.leads_out(("*.py", "src/*.py", "s*/*", "s[r]*"), tmp_path)
+    for pattern in ("*", "*s", "[nm]*", "NODE*", "node_module?", "**"):
+        assert worktree_paths.leads_out((pattern,), tmp_path), pattern
+
+
+@given(st.data())
+def test_every_name_that_bash_finds_is_looked_at(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    folder = tmp_path_factory.mktemp("names")
+    letters = st.text(st.sampled_from("ab[]*?^!-"), min_size=1, max_size=3).filter(lambda name: name not in (".", ".."))
+    for name in data.draw(st.lists(letters, min_size=1, max_size=5)):
+        place = folder / "d" / name
+        place.parent.mkdir(exist_ok=True)
+        if not os.path.lexists(place):
+            place.symlink_to("/none")
+    pattern = "d/" + data.draw(letters)
+    line = f'for each in {pattern.replace("!", "^")}; do [ -L "$each" ] && exit 3; done; exit 0'
+    found = subprocess.run(["bash", "-c", line], cwd=folder, check=False).returncode
+    assert worktree_paths.leads_out((pattern.replace("!", "^"),), folder) or found == 0
+
+
+def test_a_pattern_with_more_names_than_are_looked_at_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worktree_paths, "MAX_NAMED", 11)
+    for number in range(9):
+        (tmp_path / f"{number}.txt").touch()
+    assert not worktree_paths.leads_out(("*.txt",), tmp_path)
+    (tmp_path / "one-more.txt").touch()
+    assert worktree_paths.leads_out(("*.txt",), tmp_path)

@@ -1,4 +1,4 @@
-"""What the janitor clears away, with the clock turned by hand."""
+"""What a daemon clears away by itself, and what silence ends, with the clock turned by hand."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from pathlib import Path
 import apsw
 
 from covey import config
-from covey.app.app import VERBS, App, Principal
-from covey.app.verbs import fingerprint, read_body
+from covey.app.app import App
+from covey.app.context import Principal
+from covey.app.verbs import VERBS, fingerprint, read_body
 from covey.git.project import Project
-from covey.loops.janitor import Janitor
-from covey.loops.transcripts import keep_transcript
-from covey.web.server import Web
-from tests.app.world import ManualClock
-from tests.serving import check_database, in_process, make_repository
+from covey.loops.cleanup import Cleanup
+from covey.loops.expiry import Expiry
+from covey.loops.fleet.transcripts import keep_transcript
+from covey.store.bus import Bus
+from tests.worlds.boards import ManualClock
+from tests.worlds.serving import check_database, in_process, make_repository
 
 
-async def ask(web: Web, app: App, name: str, body: bytes, task: str = "", key: str | None = None) -> None:
+async def ask(bus: Bus, app: App, name: str, body: bytes, task: str = "", key: str | None = None) -> None:
     """Ask one verb as the owner would."""
     verb = VERBS[name]
     params = dict.fromkeys(verb.params, task)
     request = fingerprint(verb.method, verb.path, body)
-    await web.write(app.job(verb, Principal(), read_body(verb, body), params, key=key, request=request))
+    await bus.write(app.job(verb, Principal(), read_body(verb, body), params, key=key, request=request))
 
 
 def rows_of(project: Project, table: str) -> int:
@@ -40,15 +42,15 @@ async def live_for_a_day(project: Project) -> tuple[list[int], list[int]]:
     """Keep an answer and a long text, and let a day pass; return what stood on disk before and after."""
     clock = ManualClock()
     settings = config.Config(log=config.Log(keep_megabytes=0.0))
-    async with in_process(project, settings, clock) as (app, web):
-        janitor = Janitor(app, web.read, web.write, partial(web.write, long=True))
+    async with in_process(project, settings, clock) as (app, _, bus):
+        cleanup = Cleanup(app, bus.write, partial(bus.write, long=True))
         long = b'{"title": "Long", "body": "' + b"b" * 20_000 + b'"}'
-        await ask(web, app, "task.add", long, key="k")
-        await ask(web, app, "task.drop", b'{"reason": "too long"}', "T-1")
-        await janitor.tick()
+        await ask(bus, app, "task.add", long, key="k")
+        await ask(bus, app, "task.drop", b'{"reason": "too long"}', "T-1")
+        await cleanup.tick()
         before = [rows_of(project, "requests"), rows_of(project, "blobs")]
         clock.run(25 * 3600)
-        await janitor.tick()
+        await cleanup.tick()
         return before, [rows_of(project, "requests"), rows_of(project, "blobs")]
 
 
@@ -60,40 +62,41 @@ def test_answers_are_forgotten_after_a_day_and_long_texts_when_their_time_is_ove
     check_database(project)
 
 
-async def live_with_output(project: Project, runs: Path) -> None:
+async def live_with_output(project: Project) -> None:
     """Let a day pass over what runs printed, of which nothing shall be kept."""
     clock = ManualClock()
-    async with in_process(project, config.Config(log=config.Log(keep_megabytes=0.0)), clock) as (app, web):
-        app.house.runs = runs
-        janitor = Janitor(app, web.read, web.write, partial(web.write, long=True))
-        await janitor.tick()
+    async with in_process(project, config.Config(log=config.Log(keep_megabytes=0.0)), clock) as (app, _, bus):
+        app.context.repository = project
+        cleanup = Cleanup(app, bus.write, partial(bus.write, long=True))
+        await cleanup.tick()
         clock.run(25 * 3600)
-        await janitor.tick()
+        await cleanup.tick()
 
 
 def test_what_runs_printed_goes_when_its_time_is_over_if_a_transcript_is_kept(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
+    project = make_repository(tmp_path / "repo")
+    runs = project.state / "runs"
     for name in ("run-1", "run-2"):
         (runs / name).mkdir(parents=True)
         (runs / name / "output").write_bytes(b"printed")
     keep_transcript(runs / "run-1", ["printed"])
-    asyncio.run(live_with_output(make_repository(tmp_path / "repo"), runs))
+    asyncio.run(live_with_output(project))
     assert [(runs / name / "output").exists() for name in ("run-1", "run-2")] == [False, True]
 
 
 async def stand_still(project: Project) -> list[str]:
     """Claim a task, stand still for longer than a claim lives, and look once, and again after its whole time."""
     clock = ManualClock()
-    async with in_process(project, config.Config(board=config.Board(claim_ttl=4)), clock) as (app, web):
-        janitor = Janitor(app, web.read, web.write, partial(web.write, long=True))
-        await ask(web, app, "task.add", b'{"title": "Held"}')
-        await ask(web, app, "task.claim", b'{"session": "ada"}', "T-1")
-        await janitor.tick()
+    async with in_process(project, config.Config(board=config.Board(claim_ttl=4)), clock) as (app, _, bus):
+        expiry = Expiry(app, bus.read, bus.write)
+        await ask(bus, app, "task.add", b'{"title": "Held"}')
+        await ask(bus, app, "task.claim", b'{"session": "ada"}', "T-1")
+        await expiry.tick()
         seen: list[str] = []
         for seconds in (6.0, 2.0, 2.0):
             clock.run(seconds)
-            await janitor.tick()
-            task = await web.read(lambda tx: tx.task("T-1"))
+            await expiry.tick()
+            task = await bus.read(lambda tx: tx.task("T-1"))
             assert task is not None
             seen.append(task.status)
         return seen

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.heard import Heard
-from covey.core.launches import Observation
-from covey.core.mail import Message, quoted
-from covey.core.runs import Run
-from covey.core.signals import Called, Calls, Conversation, Failed, Result, Waits
-from covey.core.signals import Said as Spoke
-from covey.loops import mailing
-from covey.loops.mailing import Said, Transcript, has_its_prompt
-from tests.line.lines import GOOD, SHELL, Line, kill
-from tests.serving import wait_until
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Called, Calls, Conversation, Failed, Result, Waits
+from covey.core.fleet.signals import Said as Spoke
+from covey.core.people.mail import Message, quoted
+from covey.loops import mail_loop
+from covey.loops.mail_loop import Said, Transcript, has_its_prompt
+from tests.worlds.projects import GOOD, SHELL, Line, kill
+from tests.worlds.serving import wait_until
 
 QUOTE = quoted(Message(id="mail-7", ordinal=7, sender="bob", to="ada"), "hello")
 TOLD = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [QUOTE]}}
@@ -51,7 +51,7 @@ def test_a_message_has_arrived_when_the_model_answers_behind_it(tmp_path: Path) 
 def test_a_large_transcript_is_read_in_parts_and_from_near_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mailing, "LOOK", 1000)
+    monkeypatch.setattr(mail_loop, "LOOK_BYTES", 1000)
     path = tmp_path / "talk.jsonl"
     path.write_bytes(lines(*[ANSWER] * 100, TOLD, ANSWER))
     whole, end = Transcript(str(path)), Transcript(str(path))
@@ -98,14 +98,14 @@ def test_what_the_model_does_not_answer_is_not_kept_without_end(tmp_path: Path) 
     path.write_bytes(lines(*[TOLD] * 500))
     transcript = Transcript(str(path))
     assert transcript.look() == []
-    assert len(transcript.take_all()) <= mailing.PILE and transcript.take_all() == []
+    assert len(transcript.take_all()) <= mail_loop.MAX_UNANSWERED and transcript.take_all() == []
 
 
 # Prompts
 
 
-def heard(*signals: object) -> Heard:
-    found = Heard()
+def heard(*signals: object) -> RunState:
+    found = RunState()
     for signal in signals:
         found.take(signal, 1.0)  # type: ignore[arg-type]
     return found
@@ -139,7 +139,7 @@ def test_a_program_that_only_begins_or_fails_shows_nothing_of_its_prompt(signals
     ids=["silent", "printed", "ended", "failed", "killed", "lost"],
 )
 def test_a_program_without_words_has_its_prompt_when_it(seen: Observation, has: bool) -> None:
-    assert has_its_prompt(RUN, Heard(), seen, speaks=False) is has
+    assert has_its_prompt(RUN, RunState(), seen, speaks=False) is has
 
 
 def telling_its_prompt(mark: Callable[[str], Path]) -> str:
@@ -244,7 +244,7 @@ def test_who_asked_its_model_and_got_an_answer_has_heard_what_it_was_told(since:
     ids=["stays silent", "prints", "ends", "is killed"],
 )
 def test_a_program_without_words_has_heard_what_it_was_told_when_it(seen: Observation, has: bool) -> None:
-    assert Said(0, 100).is_heard(RUN, Heard(), seen, speaks=False) is has
+    assert Said(0, 100).is_heard(RUN, RunState(), seen, speaks=False) is has
 
 
 # Waking

@@ -13,20 +13,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-from covey.app import overlaps as life
-from covey.app.overlaps import Judged, Seen
-from covey.app.verbs import Call
+from covey.app.context import Call
+from covey.app.overlap import overlaps as life
+from covey.app.overlap.overlaps import Judged, Seen
 from covey.config import Config
 from covey.config import Radar as Settings
-from covey.core.overlaps import Heated, Level, Meeting
-from covey.git import overlap_read as reading
+from covey.core.overlaps import Heated, Meeting, OverlapLevel
+from covey.git.overlap import branch_reader as reading
 from covey.git.project import Project
-from covey.git.worktrees import Worktrees
-from covey.loops.desk import Desk
+from covey.git.worktrees.worktrees import Worktrees
 from covey.loops.radar import Radar
+from covey.loops.runtime import Runtime
 from covey.store.tx import Tx
-from tests.app.world import OWNER, World
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.worlds.boards import OWNER, World
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 T = TypeVar("T")
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
@@ -50,14 +50,14 @@ class Watched(World):
     def watch_anew(self) -> Radar:
         """Begin to watch as a daemon does that has just started."""
         worktrees = Worktrees(self.project, self.root.parent / "worktrees")
-        self.desk = Desk(self.app, self.project, self.runner, worktrees, "http://127.0.0.1:1", self._read, self._write)
-        self.radar = Radar(self.desk)
+        self.runtime = Runtime(self.app, self.project, self.runner, worktrees, "http://127.0.0.1:1", self)
+        self.radar = Radar(self.runtime)
         return self.radar
 
-    async def _read(self, job: Callable[[Tx], T]) -> T:
+    async def read(self, job: Callable[[Tx], T]) -> T:
         return self.store.read(job)
 
-    async def _write(self, job: Callable[[Tx], T]) -> T:
+    async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
         self.writes += 1
         outcome = self.store.run([job])[0]
         self.radar.hear(outcome.changes)
@@ -118,7 +118,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Watched]]:
 
     yield build
     for world in made:
-        world.desk.close()
+        world.runtime.close()
         world.loop.close()
         world.store.close()
 
@@ -241,7 +241,7 @@ def test_at_rest_nothing_is_written_and_git_is_not_even_asked(world: Watched, mo
     world.commit(one, {"a.txt": changed(3, "ada")})
     world.commit(other, {"a.txt": changed(3, "bob")})
     world.tick()
-    monkeypatch.setattr("covey.loops.radar.FRESH", -1e12)  # the clock of this world is far behind that of its files
+    monkeypatch.setattr("covey.loops.radar.FRESH_S", -1e12)  # the clock of this world is far behind that of its files
     before, writes = world.everything(), world.writes
     monkeypatch.setenv("PATH", "/nonexistent")
     for _ in range(3):
@@ -320,7 +320,7 @@ def test_the_tasks_of_all_branches_are_found_by_one_question(world: Watched) -> 
             return tx.db.rows(sql, values)
 
         counted: Any = SimpleNamespace(rows=rows)
-        return life.seen(Call(replace(tx, db=counted), OWNER, world.app.house), [*tasks, "gone"])
+        return life.seen(Call(replace(tx, db=counted), OWNER, world.app.context), [*tasks, "gone"])
 
     assert list(world.store.read(look).tasks) == sorted(tasks)
     assert len(asked) == 2
@@ -348,7 +348,7 @@ def test_one_quarrel_over_many_files_is_one_alert(make: Callable[..., Watched]) 
     world = make(hot=3)
     tasks = [world.add() for _ in range(3)]
     files = tuple(f"p/{number:02}\n.py" for number in range(12))
-    found = [Judged(one, other, Meeting(Level.CONFLICT, files)) for one, other in combinations(tasks, 2)]
+    found = [Judged(one, other, Meeting(OverlapLevel.CONFLICT, files)) for one, other in combinations(tasks, 2)]
     world.do(lambda call: life.heat(call, [], life.judged(call, found), {}))
     assert len(world.hot()) == 12
     (alert,) = world.alerts()

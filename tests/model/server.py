@@ -462,6 +462,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._break_off(frames[: trouble.after], trouble, seen)
             case None:
                 for frame in frames[:-1]:
+                    if b'"message_delta"' in frame:  # says what it cost; who has read that may leave before the last
+                        self.server.model.record(charged)
                     self._chunk(frame)
                     if not self.server.model.wait(None, decided.step.chunk_delay, self.connection):
                         raise ConnectionResetError

@@ -19,7 +19,7 @@ from tests.model.headless import WORDS, lines, make_repository, run_agent
 from tests.model.outdoor import OutDoor
 from tests.model.script import ALWAYS, Cut, Fail, Hang, Shell, Step, Tool, Usage, Write, committing
 from tests.model.server import ModelServer
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def result_of(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 SLOW = ("opencode", "aider")
-"""Agents that take their time to start; tests/real lets each of them land a task as well."""
+"""Agents that take their time to start; tests/end_to_end/real lets each of them land a task as well."""
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from tests.model.script import (
     find_place,
 )
 from tests.model.server import ModelServer
-from tests.serving import PATIENCE, wait_until
+from tests.worlds.serving import PATIENCE, wait_until
 
 CLAUDE_TOOLS = [{"name": "Write"}, {"name": "Bash"}]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice, product
 
 from tests.page.stage import SEARCH, SHELF, Stage, play_all, works, writes
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 MANY = 300
 LANDED = 24

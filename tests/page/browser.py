@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,9 +14,9 @@ from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, sync_playwright
 
-from tests.line.lines import Line
 from tests.model.environment import CHECKOUT
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.serving import wait_until
 
 AXE = CHECKOUT / ".cache" / "agents" / "node_modules" / "axe-core" / "axe.min.js"
 NODE = CHECKOUT / ".cache" / "agents" / "node"
@@ -30,8 +31,21 @@ addEventListener("unhandledrejection", (told) => console.error("unhandled:", `${
 Theme = Literal["dark", "light"]
 DESK: dict[str, Any] = {"size": (1440, 900)}
 PHONE: dict[str, Any] = {"size": (390, 844), "touch": True}
+LANDED_MEANWHILE = r"status of 409 .*/api/board/[^/]+/conflicts\]"
+"""What a browser says when work landed between the page's question what it conflicts with and the answer."""
 PATIENCE = 20_000
 """Milliseconds after which what the page never shows is a failure."""
+
+
+def press_chord(page: Page, first: str, second: str, apart_s: float = 0.2) -> None:
+    """Press two letters one after the other, with times of their own: a machine that is busy does not part them."""
+    devtools = page.context.new_cdp_session(page)
+    now = time.time()
+    for letter, moment in ((first, now), (second, now + apart_s)):
+        key = {"key": letter, "code": f"Key{letter.upper()}", "timestamp": moment}
+        devtools.send("Input.dispatchKeyEvent", {"type": "keyDown", "text": letter, **key})
+        devtools.send("Input.dispatchKeyEvent", {"type": "keyUp", **key})
+    devtools.detach()
 
 
 def installed(path: Path) -> Path:
@@ -63,7 +77,7 @@ class Complaints:
     """What a browser complained of: errors of scripts, on the console, and against the page's own policy."""
 
     told: list[str] = field(default_factory=list)
-    _forgiven: list[str] = field(default_factory=list)
+    _forgiven: list[str] = field(default_factory=lambda: [LANDED_MEANWHILE])
 
     def forgive(self, pattern: str) -> None:
         """Expect complaints of this kind: they are what the test is about."""
@@ -160,7 +174,7 @@ class Site:
 
 def connection(page: Page) -> str:
     """Return what the page thinks of its connection: connecting, live, lost or unknown."""
-    return str(page.evaluate("async () => (await import('/js/store.js')).state.connection.state"))
+    return str(page.evaluate("async () => (await import('/js/data/store.js')).state.connection.state"))
 
 
 def wait_for_page(page: Page, state: str = "live") -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.line.lines import GOOD, SCRIPTED, make_line
 from tests.page.browser import PATIENCE, PHONE, Complaints, Site, chromium, wait_for_page
+from tests.worlds.projects import GOOD, SCRIPTED, make_line
 
 Visit = Callable[..., Page]
 _FAILED = pytest.StashKey[bool]()

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from covey.demo import shop
-from tests.line.lines import Line, make_line
-from tests.serving import wait_until
+from tests.worlds.projects import Line, make_line
+from tests.worlds.serving import wait_until
 
 GATE = "python3 -B -m unittest --quiet"
 MAKEFILE = f"""\

@@ -8,10 +8,10 @@ import shlex
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.line.lines import Line
 from tests.page.browser import PHONE, Complaints, Site
 from tests.page.conftest import Visit
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.serving import wait_until
 
 GONE = r"status of 404.*/api/sessions/[\w-]+/(why|terminal)\]"
 """What was asked of a session in the moment in which it went."""

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page
 from tests.page.conftest import Visit
 from tests.page.stage import SEARCH, SHELF, Stage, indented, stage, terminal, writes
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 pytestmark = pytest.mark.xdist_group("page-flows")
 LOOKS = pytest.mark.parametrize("look", [pytest.param(DESK, id="desk"), pytest.param(PHONE, id="phone")])
@@ -78,7 +78,7 @@ def test_a_new_browser_joins_and_sees_a_card_move_without_reloading(
 
 CHANGED_WHILE_DRAWN = """async () => {
   const { html, render } = await import("/js/lib.js");
-  const { touch, useTopics } = await import("/js/store.js");
+  const { touch, useTopics } = await import("/js/data/store.js");
   const place = document.createElement("div");
   let value = "old";
   const One = () => { useTopics("probe"); return html`<i>${value}</i>`; };

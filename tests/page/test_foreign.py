@@ -169,7 +169,7 @@ def test_loopback_by_number_leads_to_the_pages_own_name(site: Site, visit: Visit
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "the page's own"])
 def test_a_key_counts_on_the_pages_own_name_only(site: Site, visit: Visit, name: str) -> None:
     own = name == "the page's own"
-    key = visit().evaluate("async () => (await import('/js/api.js')).key()")
+    key = visit().evaluate("async () => (await import('/js/data/api.js')).key()")
     connection = http.client.HTTPConnection("127.0.0.1", site.port)
     host = urlsplit(site.origin).netloc if own else f"{name}:{site.port}"
     told = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.page.browser import DESK, PHONE, Site, wait_for_page
 from tests.page.conftest import Visit
 from tests.page.stage import Stage, stage
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 pytestmark = pytest.mark.xdist_group("page-hostile")
 SCRIPT = "<script>window.pwned = 1</script>"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import Site
+from tests.page.browser import Site, press_chord
 from tests.page.stage import Stage, play_all, stage
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 pytestmark = pytest.mark.xdist_group("page-keyboard")
 KEYS = {
@@ -48,7 +48,7 @@ def go(page: Page, keys: str) -> None:
 
 def test_every_view_has_its_key(desk: Page) -> None:
     for key, title in KEYS.items():
-        go(desk, f"g {key}")
+        press_chord(desk, "g", key)
         expect(desk.get_by_role("main", name=title)).to_be_visible()
         expect(desk).to_have_title(re.compile(f"^(\\(\\d+\\) )?{title}"))
 
@@ -59,8 +59,17 @@ def test_a_busy_page_hears_two_keys_as_they_were_pressed(desk: Page) -> None:
       for (const end = performance.now() + 3000; event.key === "t" && performance.now() < end;) continue;
     }, { capture: true })"""
     desk.evaluate(busy)
-    go(desk, "g t")
+    press_chord(desk, "g", "t")
     expect(desk.get_by_role("main", name="Timeline")).to_be_visible()
+
+
+def test_two_keys_that_are_far_apart_are_two_keys(desk: Page) -> None:
+    expect(desk.get_by_role("main", name="Board")).to_be_visible()
+    press_chord(desk, "g", "t", apart_s=1.6)
+    press_chord(desk, "g", "m", apart_s=1.4)
+    expect(desk.get_by_role("main", name="Mail")).to_be_visible()
+    desk.go_back()
+    expect(desk.get_by_role("main", name="Board")).to_be_visible()
 
 
 def test_every_command_has_its_name_in_the_palette(desk: Page) -> None:
@@ -146,7 +155,9 @@ def test_a_diff_is_walked_through_commented_and_left_by_keyboard(desk: Page, pla
     expect(desk.locator(".waiting-link").first).to_be_visible()
     go(desk, "j Enter")
     expect(desk.locator(".line").first).to_be_visible()
-    go(desk, "] j j c")
+    go(desk, "]")
+    expect(desk.locator(".cursor").first).to_be_visible()
+    go(desk, "j j c")
     expect(desk.get_by_role("textbox", name=re.compile("Comment on"))).to_be_focused()
     desk.keyboard.type("Why?")
     go(desk, "Control+Enter")
@@ -162,9 +173,9 @@ def test_a_terminal_lets_one_out(desk: Page) -> None:
     expect(desk.locator(".xterm-rows")).to_contain_text("Editing")
     go(desk, "i")
     expect(desk.get_by_text("You are typing into")).to_be_visible()
-    go(desk, "g b")
+    press_chord(desk, "g", "b")
     expect(desk.get_by_role("main", name="Sessions")).to_be_visible()
     go(desk, "Control+]")
     expect(desk.get_by_text("You are typing into")).to_have_count(0)
-    go(desk, "g b")
+    press_chord(desk, "g", "b")
     expect(desk.get_by_role("main", name="Board")).to_be_visible()

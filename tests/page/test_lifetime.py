@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, make_line
 from tests.page.browser import DESK, PHONE, Complaints, Site
 from tests.page.conftest import Visit
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, make_line
+from tests.worlds.serving import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.model.environment import World, scripted_world
 from tests.model.script import Shell, Step
 from tests.page.browser import PHONE, Site
 from tests.page.conftest import Visit
-from tests.real.projects import add, at_once, begin, lands, real_line
+from tests.worlds.real_projects import add, at_once, begin, lands, real_line
 
 pytestmark = pytest.mark.xdist_group("page-permission")
 FIRST, SECOND = (f"python3 -c \"print('forty' + '-{number}')\"" for number in ("two", "three"))

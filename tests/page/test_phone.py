@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.line.lines import GOOD, SCRIPTED, make_line
 from tests.page.browser import PHONE, Complaints, Site, wait_for_page
 from tests.page.conftest import Visit
+from tests.worlds.projects import GOOD, SCRIPTED, make_line
 
 pytestmark = pytest.mark.xdist_group("page-phone")
 UNKNOWN = "This browser does not know this project yet"

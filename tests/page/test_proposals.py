@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.page.browser import Site
 from tests.page.conftest import Visit
-from tests.serving import Client
+from tests.worlds.serving import Client
 
 pytestmark = pytest.mark.xdist_group("page-proposals")
 

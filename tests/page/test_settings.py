@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.page.browser import PHONE, Site
+from tests.page.browser import PHONE, Site, press_chord
 from tests.page.conftest import Visit
 
 pytestmark = pytest.mark.xdist_group("page-settings")
@@ -20,8 +20,7 @@ def settings() -> tuple[str, ...]:
 
 def test_every_setting_is_shown_with_its_meaning_its_line_and_no_secret(visit: Visit, site: Site) -> None:
     page = visit("/#/board")
-    page.keyboard.press("g")
-    page.keyboard.press(",")
+    press_chord(page, "g", ",")
     merge = page.get_by_role("region", name="The gate, and how work lands")
     expect(merge.get_by_text("The gate: the command that must pass")).to_be_visible()
     line = (site.line.root / "covey.toml").read_text().splitlines().index(f'check = "{CHECK}"') + 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runners.places import RUNNERS, Place
+from tests.worlds.runners import RUNNERS, Place
 
 
 @pytest.fixture(params=sorted(RUNNERS))

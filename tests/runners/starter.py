@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.runners.places import Place, shell
+from tests.worlds.runners import Place, shell
 
 
 def main(kind: str, folder: str, script: str, *runs: str) -> None:

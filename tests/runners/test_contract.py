@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.launches import Activity, Launch, Observation
+from covey.core.fleet.launches import Activity, Launch, Observation
 from covey.errors import CoveyError, Invalid, Refused, TooLarge
 from covey.git import objects
-from tests.runners.places import RUNNERS, Place, alive, children, is_at_rest, program, python, read_on, shell, state
-from tests.serving import wait_until
+from tests.worlds.runners import RUNNERS, Place, alive, children, is_at_rest, program, python, read_on, shell, state
+from tests.worlds.serving import wait_until
 
 ROOT = Path(__file__).parents[2]
 POLITE = """

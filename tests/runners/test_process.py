@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.launches import Layer, Observation
+from covey.core.fleet.launches import Layer, Observation
 from covey.errors import Invalid, Unavailable
 from covey.runners import activity, process, sandbox
 from covey.runners.process import ProcessRunner
-from tests.runners.places import Place, alive, python, shell, state
-from tests.serving import wait_until
+from tests.worlds.runners import Place, alive, python, shell, state
+from tests.worlds.serving import wait_until
 
 
 @pytest.fixture
@@ -109,6 +109,19 @@ def test_a_killed_wrapper_takes_the_program_and_all_that_it_started_with_it(here
     kill_wrapper(here, "run-2")
 
 
+def test_a_run_whose_processes_are_gone_has_ended_however_long_it_took_to_see_that(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "SWEEP_TIMEOUT_S", 0.0)
+    here.start("run-1", shell(FAMILY))
+    wait_until(lambda: here.text("run-1").count("\n") == 5, "all of them")
+    kill_wrapper(here, "run-1")
+    seen = here.runner.look("run-1")
+    assert (seen.known, seen.alive) == (True, False)
+    here.runner.stop("run-2")
+    assert not here.runner.look("run-2").alive
+
+
 def test_what_dropped_the_mark_but_can_still_write_is_swept_up_too(here: Place) -> None:
     here.start("run-1", shell("env -i setsid sh -c 'echo $$; while :; do sleep 0.05; done' & wait", apart=True))
     pid = int(here.says("run-1", "\n"))
@@ -148,7 +161,7 @@ def test_a_stop_ends_a_run_whose_wrapper_hangs(here: Place, monkeypatch: pytest.
     here.start("run-1", shell(FAMILY))
     pids = [int(word) for word in here.says("run-1", "all").split() if word != "all"]
     os.kill(wrapper_of(here, "run-1"), signal.SIGSTOP)
-    monkeypatch.setattr(process, "STOP_PATIENCE", 0.1)
+    monkeypatch.setattr(process, "STOP_TIMEOUT_S", 0.1)
     here.runner.stop("run-1")
     assert not any(map(alive, pids))
     assert here.runner.look("run-1").code is None
@@ -311,7 +324,7 @@ def test_a_run_whose_end_cannot_be_noted_is_seen_to_have_ended(here: Place) -> N
 
 
 def test_a_hold_that_cannot_be_noted_is_none(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "HOLD_PATIENCE", 0.3)
+    monkeypatch.setattr(process, "OBEY_TIMEOUT_S", 0.3)
     here.start("run-1", shell("exec sleep 1000"))
     (here.folder / "run-1" / "held.new").mkdir()
     with pytest.raises(Unavailable, match="does not stand still"):
@@ -320,7 +333,7 @@ def test_a_hold_that_cannot_be_noted_is_none(here: Place, monkeypatch: pytest.Mo
 
 
 def test_two_who_type_take_turns(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "TYPE_PATIENCE", 0.1)
+    monkeypatch.setattr(process, "TYPE_TIMEOUT_S", 0.1)
     here.start("run-1", shell("exec cat", typed=True))
     with (here.folder / "run-1" / "input").open("wb", buffering=0) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -338,7 +351,7 @@ def test_errors_are_kept_apart_if_asked_and_only_their_end_is_read(here: Place) 
     here.start("run-2", python(script))
     assert here.ended("run-1").size == 4
     assert here.ended("run-2").size == 100_007
-    assert runner.errors("run-1").endswith(b"xend") and len(runner.errors("run-1")) == process.ERRORS_BYTES
+    assert runner.errors("run-1").endswith(b"xend") and len(runner.errors("run-1")) == process.ERRORS_TAIL_BYTES
     assert runner.errors("run-2") == b""
 
 
@@ -367,7 +380,7 @@ def test_activity_is_the_same_on_a_kernel_that_does_not_list_children(
 
 
 def test_an_input_that_does_not_end_is_said_so(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "FINISH_PATIENCE", 0.1)
+    monkeypatch.setattr(process, "OBEY_TIMEOUT_S", 0.1)
     here.start("run-1", shell("exec cat", typed=True))
     os.kill(wrapper_of(here, "run-1"), signal.SIGSTOP)
     with pytest.raises(Unavailable, match="does not end"):
@@ -387,7 +400,7 @@ def test_a_run_inside_of_a_run_ends_with_it(here: Place, tmp_path: Path) -> None
     inner = Place("process", tmp_path / "inner")
     script = (
         "import signal, sys; from pathlib import Path; from covey.runners.process import ProcessRunner;"
-        "from covey.core.launches import Launch;"
+        "from covey.core.fleet.launches import Launch;"
         f"ProcessRunner(Path({str(inner.folder)!r})).start('run-1', Launch(argv=('sleep', '1000'), cwd='/'));"
         "print('here', flush=True); signal.pause()"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.launches import Layer
+from covey.core.fleet.launches import Layer
 from covey.runners import sandbox
 from covey.runners.sandbox import Powers, Room, inside, under
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.launches import Launch
+from covey.core.fleet.launches import Launch
 from covey.runners import tmux
 from covey.runners.tmux import TmuxRunner, make_place, place_of, socket_of
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 
 def _file(usual: Path) -> None:
@@ -35,7 +35,7 @@ def _of_another(usual: Path) -> None:
 def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield a folder that stands for the one that all users share."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
-    monkeypatch.setattr(tmux, "TEMPORARY", str(folder))
+    monkeypatch.setattr(tmux, "SHORT_TEMPORARY", str(folder))
     yield folder
     shutil.rmtree(folder)
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Refused, TooLarge
-from covey.runners.process import TYPED_BYTES
-from covey.runners.watching import PART, Size, Watch
-from tests.runners.places import alive, children, command
+from covey.runners.process import MAX_TYPED_BYTES
+from covey.runners.watching import READ_AT_ONCE_BYTES, Size, Watch
 from tests.runners.test_tmux import FOREVER, Desk, code, person, reads, script
-from tests.serving import wait_until
+from tests.worlds.runners import alive, children, command
+from tests.worlds.serving import wait_until
 
 ECHO = "stty -echo; echo here; while read line; do echo got $line; done"
 
@@ -113,7 +113,7 @@ def test_a_long_paste_arrives_whole_and_one_that_is_too_long_not_at_all(desk: De
     desk.shows("run-1", "taken")
     assert kept.read_bytes() == b"0123456789" * 4000
     with pytest.raises(TooLarge):
-        desk.runner.keys("run-1", b"x" * (TYPED_BYTES + 1))
+        desk.runner.keys("run-1", b"x" * (MAX_TYPED_BYTES + 1))
 
 
 def test_no_number_of_viewers_changes_the_size_or_counts_as_use_and_a_writer_does(desk: Desk) -> None:
@@ -256,7 +256,7 @@ def test_a_line_of_a_megabyte_and_another_screen_are_only_drawn(desk: Desk) -> N
     with viewer(desk) as one:
         desk.runner.keys("run-1", b"\r")
         one.sees("other-screen")
-        assert len(one.seen) < 8 * PART * 16
+        assert len(one.seen) < 8 * READ_AT_ONCE_BYTES * 16
         desk.runner.keys("run-1", b"\r")
         one.sees("back")
     with viewer(desk) as late:

@@ -19,11 +19,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from covey.core.board.tasks import Task
 from covey.core.events import FIRST, Event, Rebuilt, digest
 from covey.core.fold import State
 from covey.errors import CoveyError, NotFound, Refused
-from covey.store import audit, rows
-from tests.store.stories import LONG, USUAL, Project, Teller, a_rich_story, lives
+from covey.store.engine import audit, rows
+from tests.worlds.stores import SCRATCH
+from tests.worlds.stories import LONG, USUAL, Project, Teller, a_rich_story, lives
 
 OTHERS = {"log", "events", "migrations"}
 TWICE = (
@@ -47,7 +49,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project.close()
     with apsw.Connection(str(path)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        for name in rows.FOLDED:
+        for name in rows.tables():
             assert db.execute(f"SELECT count(*) FROM {name}").get, f"the story left {name} empty"
     return path
 
@@ -86,7 +88,7 @@ def every_row(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     try:
         return {
             name: db.execute(f"{table.all_sql} ORDER BY {', '.join(table.key)}").fetchall()
-            for name, table in rows.FOLDED.items()
+            for name, table in rows.tables().items()
         }
     finally:
         db.close()
@@ -98,8 +100,8 @@ def every_row(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 def test_every_table_is_folded_or_scratch_or_the_log_itself(told: Path) -> None:
     with apsw.Connection(str(told)) as db:
         tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {*rows.FOLDED, *rows.SCRATCH, *OTHERS}
-    assert [name for name, _ in State().rows()] == list(rows.FOLDED)
+    assert tables == {*rows.tables(), *SCRATCH, *OTHERS}
+    assert [name for name, _ in State().rows()] == list(rows.tables())
 
 
 def test_a_store_in_order_has_no_problems(told: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_store_is_verified_while_others_write(tmp_path: Path) -> None:
 
 
 def test_an_altered_value_in_any_column_of_any_table_is_found(told: Path, tmp_path: Path) -> None:
-    for name, table in rows.FOLDED.items():
+    for name, table in rows.tables().items():
         keys = [column for column in table.columns if column in table.key]
         others = [column for column in table.columns if column not in keys]
         for altered in ([key] for key in keys):
@@ -160,7 +162,8 @@ def _altered(told: Path, folder: Path, name: str, columns: list[str]) -> list[st
 def test_values_are_compared_with_their_types(store: Path, have: str, put: str) -> None:
     loosen(store, "tasks")
     sought = {"NULL": "None"}.get(have, have)
-    cells = ((row[0], *cell) for row in every_row(store)["tasks"] for cell in zip(rows.TASKS.columns, row, strict=True))
+    columns = rows.of(Task).columns
+    cells = ((row[0], *cell) for row in every_row(store)["tasks"] for cell in zip(columns, row, strict=True))
     key, column, _ = next(cell for cell in cells if repr(cell[2]) == sought)
     alter(store, f"UPDATE tasks SET \"{column}\" = {put} WHERE id = '{key}'")
     problems = audit.verify(store).problems
@@ -405,7 +408,7 @@ def test_whatever_happened_an_altered_row_is_found_and_mended(empty: Path, story
 
 def _spoil_a_row(path: Path, name: str, data: st.DataObject) -> bool:
     """Alter, remove or add a row, and say whether the table is another one now."""
-    table = rows.FOLDED[name]
+    table = rows.tables()[name]
     db = apsw.Connection(str(path))
     try:
         before = db.execute(table.all_sql).fetchall()
@@ -470,7 +473,7 @@ def test_a_rebuild_of_a_store_in_order_changes_nothing_but_adds_its_event(store:
 
 def test_a_rebuild_makes_all_rows_anew(store: Path) -> None:
     live = every_row(store)
-    for name in rows.FOLDED:
+    for name in rows.tables():
         alter(store, f"DELETE FROM {name}")
     project = Project(store)
     assert project.store.write(audit.rebuild).differences == sum(len(found) for found in live.values())

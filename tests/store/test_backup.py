@@ -9,10 +9,11 @@ import apsw
 import pytest
 
 from covey.errors import Invalid, Refused, Unavailable
-from covey.store import audit
-from covey.store.lock import WriterLock
-from covey.store.sqlite import SqliteStore, backup
-from tests.store.stories import Project, Teller, a_rich_story
+from covey.store.engine import audit
+from covey.store.engine.backup import backup
+from covey.store.engine.lock import WriterLock
+from covey.store.engine.sqlite import SqliteStore
+from tests.worlds.stories import Project, Teller, a_rich_story
 
 
 def _hammer(path: Path, lock: Path, stop: threading.Event, seed: int) -> None:
@@ -73,7 +74,7 @@ def test_a_file_that_exists_is_never_overwritten(tmp_path: Path) -> None:
     target.write_text("mine")
     with pytest.raises(Refused, match="exists already"):
         backup(tmp_path / "covey.db", target)
-    with pytest.raises(Invalid, match="no folder"):
+    with pytest.raises(Invalid, match="not a folder"):
         backup(tmp_path / "covey.db", tmp_path / "nowhere" / "copy.db")
     assert target.read_text() == "mine"
 

@@ -16,18 +16,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covey.app.app import KEPT, VERBS
-from covey.core import leases
+from covey.app.verbs import VERBS
+from covey.core.board.tasks import Added, Note, Status, Task, Try, add
 from covey.core.events import FIRST, Begun, digest
-from covey.core.fold import resource_rows
-from covey.core.leases import Lease, Taken
-from covey.core.tasks import Added, Note, Status, Task, Try, add
-from covey.core.texts import INLINE, blob_of
+from covey.core.history.retention import ANSWERS_KEPT_S
+from covey.core.leases import leases
+from covey.core.leases.leases import Lease, Taken
+from covey.core.nouns import resource_rows
+from covey.core.texts import INLINE_BYTES, blob_of
 from covey.errors import CoveyError, Invalid, Refused, Reused
-from covey.store import rows
+from covey.store.engine import rows
 from covey.store.tx import Tx
-from tests.app.world import OWNER, Principal, World
-from tests.store.stores import STORES, AnyStore, Open
+from tests.worlds.boards import OWNER, Principal, World
+from tests.worlds.stores import SCRATCH, STORES, AnyStore, Open
 
 one_store = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 """Every example works in the same store, in a transaction that is undone at its end."""
@@ -73,7 +74,7 @@ def spoiled(error: BaseException) -> Callable[[Tx], None]:
 
     def job(tx: Tx) -> None:
         put("spoiled")(tx)
-        tx.keep("x" * (INLINE + 1))
+        tx.keep("x" * (INLINE_BYTES + 1))
         tx.put_token(b"t", "ada")
         tx.keep_answer("owner", "key", b"r", 200, b"{}")
         raise error
@@ -83,7 +84,7 @@ def spoiled(error: BaseException) -> Callable[[Tx], None]:
 
 def whole(store: AnyStore) -> dict[str, Any]:
     """Return all that is in a store."""
-    names = [*rows.FOLDED, *rows.SCRATCH, "events", "log"]
+    names = [*rows.tables(), *SCRATCH, "events", "log"]
     return store.read(lambda tx: {name: sorted(tx.db.rows(f"SELECT * FROM {name}"), key=repr) for name in names})
 
 
@@ -112,7 +113,7 @@ def test_a_job_that_fails_spoils_no_other_of_its_batch(store: AnyStore, error: E
     assert [outcome.value for outcome in outcomes] == ["T-1", None, "T-2", None, "T-3"]
     assert [outcome.error for outcome in outcomes] == [None, error, None, error, None]
     assert [len(outcome.changes) for outcome in outcomes] == [1, 0, 1, 0, 1]
-    assert store.read(lambda tx: [task.title for task in tx.find(rows.TASKS, "")]) == ["t"] * 3
+    assert store.read(lambda tx: [task.title for task in tx.find(Task, "")]) == ["t"] * 3
     assert store.read(lambda tx: tx.counts()["todo"]) == 3
 
 
@@ -120,7 +121,7 @@ def test_a_row_that_is_there_already_is_an_error_of_its_job_alone(store: AnyStor
     def twice(tx: Tx) -> None:
         task = tx.task("T-1")
         assert task is not None
-        tx.insert(rows.TASKS, task)
+        tx.insert(task)
 
     first, second, third = store.run([put(), twice, put()])
     assert (first.value, third.value) == ("T-1", "T-2")
@@ -247,7 +248,7 @@ def test_readers_never_see_half_a_batch(store: AnyStore) -> None:
             counts, tasks, head, last = store.read(
                 lambda tx: (
                     tx.counts()["todo"],
-                    len(tx.find(rows.TASKS, "")),
+                    len(tx.find(Task, "")),
                     tx.head.seq,
                     tx.events(newest=True)[-1].seq,
                 )
@@ -270,7 +271,7 @@ def test_readers_never_see_half_a_batch(store: AnyStore) -> None:
 
 def test_a_job_sees_what_the_jobs_before_it_in_its_batch_did(store: AnyStore) -> None:
     def look(tx: Tx) -> tuple[int, int, int]:
-        return tx.counts()["todo"], len(tx.find(rows.TASKS, "")), tx.head.seq
+        return tx.counts()["todo"], len(tx.find(Task, "")), tx.head.seq
 
     outcomes = store.run([put(), look, spoiled(Refused("no")), look, put(), look])
     assert [outcomes[place].value for place in (1, 3, 5)] == [(1, 1, 2), (1, 1, 2), (2, 2, 3)]
@@ -310,13 +311,13 @@ task_rows = st.builds(
 @given(task_rows, st.data())
 def test_what_is_read_is_what_was_written(store: AnyStore, task: Task, data: st.DataObject) -> None:
     def job(tx: Tx) -> None:
-        tx.insert(rows.TASKS, task)
-        assert tx.get(rows.TASKS, "X-1") == task
+        tx.insert(task)
+        assert tx.get(Task, "X-1") == task
         changed = data.draw(task_rows)
-        tx.update(rows.TASKS, task, changed)
-        assert tx.get(rows.TASKS, "X-1") == changed
-        tx.delete(rows.TASKS, "X-1")
-        assert tx.get(rows.TASKS, "X-1") is None
+        tx.put(task, changed)
+        assert tx.get(Task, "X-1") == changed
+        tx.delete(Task, "X-1")
+        assert tx.get(Task, "X-1") is None
         raise Undone
 
     with suppress(Undone):
@@ -324,12 +325,12 @@ def test_what_is_read_is_what_was_written(store: AnyStore, task: Task, data: st.
 
 
 def test_every_folded_table_has_the_columns_of_its_value(store: AnyStore) -> None:
-    for table in rows.FOLDED.values():
+    for table in rows.tables().values():
         store.read(lambda tx, table=table: tx.db.rows(table.all_sql))  # type: ignore[misc]
 
 
 def test_a_long_text_is_kept_once_and_aside(store: AnyStore) -> None:
-    long = "ü" * INLINE
+    long = "ü" * INLINE_BYTES
 
     def job(tx: Tx) -> None:
         kept = tx.keep(long)
@@ -337,7 +338,7 @@ def test_a_long_text_is_kept_once_and_aside(store: AnyStore) -> None:
         assert tx.text(kept) == long
         assert tx.keep("short") == tx.text("short") == "short"
         assert tx.db.rows("SELECT count(*) FROM blobs") == [(1,)]
-        assert "no longer kept" in tx.text(blob_of("gone" * INLINE))
+        assert "no longer kept" in tx.text(blob_of("gone" * INLINE_BYTES))
 
     store.write(job)
 
@@ -364,7 +365,7 @@ def test_counters_equal_a_recount(store: AnyStore) -> None:
 
     store.run([*(put() for _ in range(5)), move("T-1", Status.DOING), move("T-2", Status.DONE)])
     store.run([move("T-1", Status.DONE), put(status=Status.BACKLOG), move("T-3", Status.TODO), spoiled(ValueError())])
-    counted = store.read(lambda tx: Counter(task.status for task in tx.find(rows.TASKS, "")))
+    counted = store.read(lambda tx: Counter(task.status for task in tx.find(Task, "")))
     assert store.read(lambda tx: tx.counts()) == {status: counted[status] for status in Status}
 
 
@@ -397,9 +398,9 @@ def test_every_lease_in_the_way_is_found(store: AnyStore, taken: list[list[str]]
 
     def job(tx: Tx) -> None:
         for lease in live:
-            tx.insert(rows.LEASES, lease)
+            tx.insert(lease)
             for resource in resource_rows(lease):
-                tx.insert(rows.LEASE_RESOURCES, resource)
+                tx.insert(resource)
         near = tx.leases_near(wanted)
         in_the_way = [lease for lease in live if leases.meets(wish, [lease])]
         assert [lease for lease in near if leases.meets(wish, [lease])] == in_the_way
@@ -546,7 +547,7 @@ def test_an_answer_that_changed_nothing_is_not_kept(world: World) -> None:
 
 def test_a_key_is_kept_for_a_day_and_not_longer(world: World) -> None:
     first = world.ask("task.add", key="k1", title="t")["id"]
-    world.clock.run(KEPT)
+    world.clock.run(ANSWERS_KEPT_S)
     world.store.write(world.app.forget)
     assert world.ask("task.add", key="k1", title="t")["id"] == first
     world.clock.run(1)

@@ -10,9 +10,11 @@ import pytest
 
 from covey.config import Config, Merge
 from covey.errors import NotFound, Refused, Unavailable
-from covey.store import audit, rows
-from covey.store.sqlite import SqliteStore, migrate, migrations, snapshot
-from tests.store.stories import Project, Teller, a_rich_story
+from covey.store.engine import audit, rows
+from covey.store.engine.backup import snapshot
+from covey.store.engine.migrations import migrate, migrations
+from covey.store.engine.sqlite import SqliteStore
+from tests.worlds.stories import Project, Teller, a_rich_story
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 def test_every_folded_table_has_the_columns_that_its_rows_have(store: Path) -> None:
     db = apsw.Connection(str(store))
-    for name, table in rows.FOLDED.items():
+    for name, table in rows.tables().items():
         found = db.execute(f"SELECT name, pk FROM pragma_table_info('{name}')").fetchall()
         assert sorted(str(column) for column, _ in found) == sorted(
             table.columns

@@ -11,12 +11,12 @@ import apsw
 import pytest
 
 from covey.core.events import Started
-from covey.core.sessions import COVEY
+from covey.core.fleet.sessions import COVEY
 from covey.errors import Refused, Unavailable
-from covey.store.rows import Change
-from covey.store.sqlite import SqliteStore, Staged
+from covey.store.bus import Bus
+from covey.store.engine.rows import Change
+from covey.store.engine.sqlite import SqliteStore, Staged
 from covey.store.tx import Tx
-from covey.store.writer import Writer
 
 
 def note(tx: Tx) -> int:
@@ -42,9 +42,10 @@ def test_a_job_that_takes_its_time_is_run_once_beside_the_loop(tmp_path: Path) -
     told: list[Change] = []
 
     async def run() -> list[Any]:
-        writer = Writer(store, told.extend)
+        writer = Bus(store)
+        writer.listen(told.extend)
         answers = await asyncio.gather(
-            writer.submit(note), writer.submit(take_time), writer.submit(note), return_exceptions=True
+            writer.write(note), writer.write(take_time), writer.write(note), return_exceptions=True
         )
         await writer.stop()
         return list(answers)
@@ -62,9 +63,9 @@ def test_a_refusal_after_a_write_spoils_no_other_of_its_batch(tmp_path: Path) ->
     store = SqliteStore(tmp_path / "covey.db")
 
     async def run() -> list[Any]:
-        writer = Writer(store, lambda changes: None)
+        writer = Bus(store)
         answers = await asyncio.gather(
-            writer.submit(note), writer.submit(refuse), writer.submit(note), return_exceptions=True
+            writer.write(note), writer.write(refuse), writer.write(note), return_exceptions=True
         )
         await writer.stop()
         return list(answers)
@@ -94,10 +95,10 @@ def test_the_writer_goes_on_after_the_end_of_a_batch_failed(tmp_path: Path) -> N
     store = FailsToEnd(tmp_path / "covey.db")
 
     async def run() -> int:
-        writer = Writer(store, lambda changes: None)
+        writer = Bus(store)
         with pytest.raises(Unavailable):
-            await writer.submit(lambda tx: None)
-        seq: int = await asyncio.wait_for(writer.submit(note), 30)
+            await writer.write(lambda tx: None)
+        seq: int = await asyncio.wait_for(writer.write(note), 30)
         await writer.stop()
         return seq
 

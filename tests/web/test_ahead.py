@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from covey.app import review
 from covey.app.app import App
 from covey.app.clock import SystemClock
-from covey.app.verbs import Lands
+from covey.app.context import Lands
+from covey.app.merging import review
 from covey.config import Config
 from covey.git.project import Project
 from covey.web.server import Web
-from tests.serving import PATIENCE, in_process, make_repository
+from tests.worlds.serving import PATIENCE, in_process, make_repository
 
 WHOLE = "c" * 40
 
@@ -48,17 +48,26 @@ async def ask(
     return int(sent[0]["status"]), json.loads(b"".join(part.get("body", b"") for part in sent))
 
 
+class Git:
+    """Knows one commit."""
+
+    def lands(self, session: str, commit: str, main: str) -> Lands:
+        """Tell that it changes nothing."""
+        return Lands(WHOLE, ())
+
+
 async def hand_in_slowly(project: Project) -> list[tuple[int, Any]]:
     """Add a task while git looks at work that is handed in, then hand it in twice by one key."""
     looked, may_answer = threading.Event(), threading.Event()
 
-    def look(session: str, commit: str) -> Lands:
-        looked.set()
-        may_answer.wait(PATIENCE)
-        return Lands(WHOLE, ())
+    class SlowGit:
+        def lands(self, session: str, commit: str, main: str) -> Lands:
+            looked.set()
+            may_answer.wait(PATIENCE)
+            return Lands(WHOLE, ())
 
-    async with in_process(project, Config(), SystemClock(), App) as (app, web):
-        app.house.written = look
+    async with in_process(project, Config(), SystemClock(), App) as (app, web, _):
+        app.context.commits = SlowGit()
         await post(web, project, "/api/board", title="Work")
         await post(web, project, "/api/board/T-1/claim", session="ada")
         await post(web, project, "/api/leases", session="bob", resources=["held.txt"])
@@ -82,9 +91,9 @@ async def hand_in_while_many_look(project: Project, monkeypatch: pytest.MonkeyPa
     """Hand work in while git takes its time for more diffs than there are threads."""
     may_answer = threading.Event()
     monkeypatch.setattr(review, "locate", lambda *asked: may_answer.wait(PATIENCE) and None)
-    async with in_process(project, Config(), SystemClock(), App) as (app, web):
-        app.house.repository = project
-        app.house.written = lambda session, commit: Lands(WHOLE, ())
+    async with in_process(project, Config(), SystemClock(), App) as (app, web, _):
+        app.context.repository = project
+        app.context.commits = Git()
         await post(web, project, "/api/board", title="Work")
         await post(web, project, "/api/board/T-1/claim", session="ada")
         await post(web, project, "/api/leases", session="bob", resources=["held.txt"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving import PATIENCE, Client, Daemon, Gone, Reply, check_database, serving
+from tests.worlds.serving import PATIENCE, Client, Daemon, Gone, Reply, check_database, serving
 
 pytestmark = pytest.mark.xdist_group("bad-input")
 
@@ -224,6 +224,7 @@ QUERIES = [
 HEADERS = [
     Bad("a Last-Event-ID of a text", 400, "GET", "/api/events", None, {"Last-Event-ID": "yesterday"}),
     Bad("a negative Last-Event-ID", 400, "GET", "/api/events", None, {"Last-Event-ID": "-1"}),
+    Bad("a follower who looks perhaps", 400, "GET", "/api/events?live=perhaps"),
     Bad("a Last-Event-ID beyond all", 400, "GET", "/api/events", None, {"Last-Event-ID": "9" * 30}),
     Bad("another protocol", 426, "GET", "/api/status", None, {"Covey-Protocol": "0"}),
     Bad("a protocol of a text", 426, "POST", "/api/board", {"title": "x"}, {"Covey-Protocol": "new"}),
@@ -481,7 +482,11 @@ def send_for_ever(raw: socket.socket, chunk: bytes) -> None:
 @pytest.fixture(scope="module")
 def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """Serve a board to those who are quick."""
-    soon = {"covey.web.server.PATIENCE": 1.0, "covey.web.http.HEAD_PATIENCE": 0.5, "covey.web.http.KEEP_ALIVE": 1}
+    soon = {
+        "covey.web.asgi.BODY_TIMEOUT_S": 1.0,
+        "covey.web.http.HEAD_TIMEOUT_S": 0.5,
+        "covey.web.http.KEEP_ALIVE_S": 1,
+    }
     with serving(tmp_path_factory.mktemp("hurried") / "repo", constants=soon) as served:
         yield served
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving import Daemon, serving
+from tests.worlds.serving import Daemon, serving
 
 PATHS = {
     "a long name": "/" + "a" * 5000,

@@ -21,16 +21,21 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from covey import proof
-from covey.app.app import VERBS, App, Principal
+from covey.app.app import App
+from covey.app.context import Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.verbs import VERBS
 from covey.config import Config
-from covey.core.devices import LIFE, Addresses, Kind
-from covey.core.expiry import Instant
-from covey.store.sqlite import SqliteStore
-from covey.web.doors import Doors
-from covey.web.server import REVOKED, Web
-from tests.serving import PATIENCE, Daemon, Reply, check_database, make_repository, serving
+from covey.core.leases.expiry import Instant
+from covey.core.people.devices import DEVICE_LIFE_S, Addresses, DeviceKind
+from covey.store.bus import Bus
+from covey.store.engine.sqlite import SqliteStore
+from covey.web.allowed_origins import Doors
+from covey.web.server import REVOKED, SocketServer, Web
+from covey.web.stream import Hub
+from tests.worlds.serving import PATIENCE, Daemon, Reply, check_database, make_repository, serving
 
-QUICK = {"covey.web.devices.WRONG": 0.05}
+QUICK = {"covey.web.identity.WRONG": 0.05}
 """Who shows a wrong code waits no longer than a test can."""
 NONCE = "0123456789abcdef"
 NOWHERE = "/api/sessions/nobody/terminal/socket"
@@ -163,13 +168,13 @@ def test_a_wrong_code_tells_nothing_and_waits(daemon: Daemon) -> None:
     stranger(daemon).join(used)
     began = time.monotonic()
     wrong = stranger(daemon).join("A" * 22)
-    assert time.monotonic() - began >= QUICK["covey.web.devices.WRONG"]
+    assert time.monotonic() - began >= QUICK["covey.web.identity.WRONG"]
     assert wrong.status == 401 and "secret" not in wrong.json
     assert stranger(daemon).join(used).body == wrong.body
 
 
 def test_many_wrong_codes_at_once_are_sent_away_and_a_right_one_works_beside_them(tmp_path: Path) -> None:
-    slow = {"covey.web.devices.WRONG": 600.0, "covey.web.devices.TRIES": 2}
+    slow = {"covey.web.identity.WRONG": 600.0, "covey.web.identity.TRIES": 2}
     with serving(tmp_path / "shop", constants=slow) as daemon, contextlib.ExitStack() as stack:
         host = stranger(daemon).host
         head = f"Host: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\n"
@@ -503,28 +508,31 @@ PAGE = "http://shop.localhost:1"
 
 
 @contextlib.asynccontextmanager
-async def at_home(folder: Path) -> AsyncIterator[tuple[HandClock, App, Web]]:
+async def at_home(folder: Path, sockets: SocketServer | None = None) -> AsyncIterator[tuple[HandClock, App, Web, Bus]]:
     """Yield the insides of a daemon that lives at PAGE."""
     project, clock = make_repository(folder), HandClock()
     store = SqliteStore(project.database, clock=lambda: clock.wall)
-    app = App(store, Config(), clock, project.name, daemon=True)
-    app.house.addresses = Addresses(PAGE, "https://phone.example", "AB:CD")
-    web = Web(app, project.owner_token.read_text(), Doors({"localhost"}, {1: "http"}, [PAGE, "https://phone.example"]))
-    web.begin(store)
+    addresses = Addresses(PAGE, "https://phone.example", "AB:CD")
+    pulses = Pulses(clock, store.place)
+    app = App(store, Context(Config(), pulses, project.name, has_daemon=True, addresses=addresses))
+    bus = Bus(store)
+    doors = Doors({"localhost"}, {1: "http"}, [PAGE, "https://phone.example"])
+    web = Web(app, bus, Hub(clock), project.owner_token.read_text(), doors, sockets=sockets)
+    bus.listen(web.hear)
     try:
-        yield clock, app, web
+        yield clock, app, web, bus
     finally:
-        assert web.writer is not None
-        await web.writer.stop()
+        await bus.stop()
         web.close()
+        bus.close()
         store.close()
 
 
-async def asked_of(web: Web, app: App, name: str, params: dict[str, str] | None = None, **fields: Any) -> Any:
+async def asked_of(bus: Bus, app: App, name: str, params: dict[str, str] | None = None, **fields: Any) -> Any:
     """Ask as the owner."""
     verb = VERBS[name]
     job = app.job(verb, Principal(), verb.asked(**fields), params or {}, key=None, request=b"")
-    return (await (web.write if verb.changes else web.read)(job)).value()
+    return (await (bus.write if verb.changes else bus.read)(job)).value()
 
 
 async def request(
@@ -561,20 +569,20 @@ def showing(code: str) -> bytes:
 
 
 def test_a_code_and_a_browser_end_in_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("covey.web.devices.WRONG", 0.0)
+    monkeypatch.setattr("covey.web.identity.WRONG", 0.0)
 
     async def tell() -> None:
-        async with at_home(tmp_path / "shop") as (clock, app, web):
+        async with at_home(tmp_path / "shop") as (clock, app, web, bus):
             known: Any = None
-            for kind, seconds in ((Kind.PAGE, 60.0), (Kind.PHONE, 300.0)):
-                codes = [(await asked_of(web, app, "device.invite", kind=kind))["code"] for _ in range(2)]
+            for kind, seconds in ((DeviceKind.PAGE, 60.0), (DeviceKind.PHONE, 300.0)):
+                codes = [(await asked_of(bus, app, "device.invite", kind=kind))["code"] for _ in range(2)]
                 clock.wall += seconds - 1
                 joined = await request(web, "POST", "/api/devices/join", showing(codes[0]))
                 assert joined.status == 201
                 known = joined.json
                 clock.wall += 1
                 assert (await request(web, "POST", "/api/devices/join", showing(codes[1]))).status == 401
-            clock.wall += LIFE - 10
+            clock.wall += DEVICE_LIFE_S - 10
             assert (await request(web, "GET", "/api/status", joined=known)).status == 200
             clock.wall += 10
             assert (await request(web, "GET", "/api/status", joined=known)).status == 401
@@ -584,8 +592,8 @@ def test_a_code_and_a_browser_end_in_their_time(tmp_path: Path, monkeypatch: pyt
 
 def test_a_phone_joins_where_it_was_invited_to(tmp_path: Path) -> None:
     async def tell() -> None:
-        async with at_home(tmp_path / "shop") as (_, app, web):
-            invited = await asked_of(web, app, "device.invite", kind=Kind.PHONE)
+        async with at_home(tmp_path / "shop") as (_, app, web, bus):
+            invited = await asked_of(bus, app, "device.invite", kind=DeviceKind.PHONE)
             assert invited["url"].startswith("https://phone.example/#code=")
             assert invited["fingerprint"] == "AB:CD"
             assert {len(row) for row in invited["qr"]} == {len(invited["qr"])}
@@ -601,18 +609,18 @@ def test_a_phone_joins_where_it_was_invited_to(tmp_path: Path) -> None:
 
 def test_the_sockets_of_a_browser_that_is_sent_away_are_closed(tmp_path: Path) -> None:
     async def tell() -> list[Any]:
-        async with at_home(tmp_path / "shop") as (_, app, web):
-            code = (await asked_of(web, app, "device.invite"))["code"]
+        open_now = asyncio.Event()
+        served: list[Principal] = []
+
+        async def serve(scope: Any, receive: Any, send: Any, who: Principal) -> None:
+            served.append(who)
+            await send({"type": "websocket.accept"})
+            open_now.set()
+            await asyncio.Event().wait()
+
+        async with at_home(tmp_path / "shop", serve) as (_, app, web, bus):
+            code = (await asked_of(bus, app, "device.invite"))["code"]
             joined = await request(web, "POST", "/api/devices/join", showing(code))
-            open_now = asyncio.Event()
-
-            async def serve(scope: Any, receive: Any, send: Any, who: Principal) -> None:
-                assert who.is_owner and who.device == joined.json["id"]
-                await send({"type": "websocket.accept"})
-                open_now.set()
-                await asyncio.Event().wait()
-
-            web.sockets = serve
             sent: list[Any] = []
 
             async def send(message: Any) -> None:
@@ -623,7 +631,8 @@ def test_the_sockets_of_a_browser_that_is_sent_away_are_closed(tmp_path: Path) -
             scope["query_string"] = f"key={await key_of(web, joined.json)}".encode()
             socket_open = asyncio.create_task(web(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
             await asyncio.wait_for(open_now.wait(), PATIENCE)
-            await asked_of(web, app, "device.revoke", {"id": joined.json["id"]})
+            assert served == [Principal(device=joined.json["id"])]
+            await asked_of(bus, app, "device.revoke", {"id": joined.json["id"]})
             await asyncio.wait_for(socket_open, PATIENCE)
             return sent
 

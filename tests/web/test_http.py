@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from covey.web.http import HEAD, Http
+from covey.web.http import MAX_HEAD_BYTES, Http
 
 PATIENCE = 20.0
 SLOW = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\n/slow"
@@ -81,15 +81,15 @@ def test_a_request_that_waited_for_another_is_answered_though_garbage_follows() 
 def test_a_head_without_end_is_not_kept_while_the_request_before_it_is_answered() -> None:
     async def run() -> tuple[int, bytes]:
         async with connected() as (http, read, write, go):
-            write.write(b"GET /" + b"x" * HEAD)
+            write.write(b"GET /" + b"x" * MAX_HEAD_BYTES)
             await refused(http)
-            write.write(b"x" * 4 * HEAD)
-            while http.came < 5 * HEAD:  # noqa: ASYNC110 - there is no event for it
+            write.write(b"x" * 4 * MAX_HEAD_BYTES)
+            while http.came < 5 * MAX_HEAD_BYTES:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0)
             go.set()
             answer = await read.readexactly(len(SLOW))
             return len(http.url), answer
 
     kept, answer = asyncio.run(run())
-    assert kept <= 2 * HEAD
+    assert kept <= 2 * MAX_HEAD_BYTES
     assert answer == SLOW

@@ -16,7 +16,7 @@ import pytest
 
 from covey.core.events import FIRST, Event, digest
 from covey.runners.process import ProcessRunner
-from tests.serving import Client, Daemon, Reply, all_events, check_database, serving, wait_until
+from tests.worlds.serving import Client, Daemon, Reply, all_events, check_database, serving, wait_until
 
 COMMIT = "c" * 40
 _numbers = itertools.count(1)
@@ -283,6 +283,13 @@ def _(owner: Client, session: str) -> Wish:
     no_try_at_work(owner)
     gate = owner.post("/api/gates/try", {"check": "sleep 60"})["id"]
     return Wish("POST", f"/api/gates/{gate}/stop", {}, (f"/api/gates/{gate}/stop", b"{ }"))
+
+
+@recipe("clean.run")
+def _(owner: Client, session: str) -> Wish:
+    task = owner.post("/api/board", {"title": fresh("long"), "body": fresh("b") * 5000})["id"]
+    owner.post(f"/api/board/{task}/drop", {"reason": "too long"})
+    return Wish("POST", "/api/clean", {}, ("/api/clean", b"{ }"))
 
 
 def some_batch(owner: Client) -> dict[str, Any]:

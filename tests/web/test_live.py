@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from covey.app.live import Basis
+from covey.app.clock import SystemClock
+from covey.app.fleet.live import Basis
 from covey.app.shapes.costs import SpentToday
 from covey.errors import CoveyError, Unavailable
-from covey.loops.live import Live
-from tests.line.lines import SHELL, Line, make_line
-from tests.serving import Client, Follower, Frame, wait_until
+from covey.loops.fleet.fleet_memory import FleetMemory
+from covey.loops.live import Live, Moment
+from tests.worlds.projects import SHELL, Line, make_line
+from tests.worlds.serving import Client, Follower, Frame, wait_until
 
 
 class Here:
@@ -167,12 +169,10 @@ async def greeted_while_nothing_can_be_read() -> list[Any]:
             raise answer
         return answer
 
-    desk: Any = SimpleNamespace(
-        app=SimpleNamespace(house=SimpleNamespace()), awake=lambda: 1.0, wall=lambda: 1.0, read=read
-    )
-    watches, starts = SimpleNamespace(all=list), SimpleNamespace(paces={})
-    fleet: Any = SimpleNamespace(watches=watches, starts=starts, waits=list[str], waiting=dict)
-    live = Live(desk, fleet, lambda: 1, lambda event, data: None)
+    desk: Any = SimpleNamespace(awake=lambda: 1.0, wall=lambda: 1.0, read=read)
+    worktrees: Any = SimpleNamespace()
+    memory = FleetMemory(SystemClock())
+    live = Live(desk, memory, Moment(memory, worktrees, SystemClock()), lambda: 1, lambda event, data: None)
     live.greet(lambda event, data: heard.append((event, data)))
     with pytest.raises(Unavailable):
         await live.tick()

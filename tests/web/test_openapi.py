@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from covey import proof
-from covey.app.app import VERBS
+from covey.app.verbs import VERBS
 from covey.web import openapi
-from tests.serving import Client, check_database, serving
+from tests.worlds.serving import Client, check_database, serving
 
 CHECKS = [
     "not_a_server_error",

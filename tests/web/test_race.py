@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import Daemon, all_events, all_tasks, check_database, serving
+from tests.worlds.serving import Daemon, all_events, all_tasks, check_database, serving
 
 CLIENTS = 50
 

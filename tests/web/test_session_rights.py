@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from covey.app.app import VERBS
-from tests.ready import run_covey
-from tests.serving import Client, Daemon, Follower, Reply, serving
+from covey.app.verbs import VERBS
+from tests.worlds.forked import run_covey
+from tests.worlds.serving import Client, Daemon, Follower, Reply, serving
 
 SECRET = "meet me at the old harbour"
 MANY = 60
@@ -62,7 +62,7 @@ class Session:
 def test_without_a_token_nothing_is_answered_at_all(daemon: Daemon) -> None:
     with Client(daemon.port, "nobody's") as client:
         for verb in VERBS.values():
-            path = verb.fill(dict.fromkeys(verb.params, "x"))
+            path = verb.path.format(**dict.fromkeys(verb.params, "x"))
             reply = client.ask(verb.method, path, None if verb.method == "GET" else {})
             assert reply.status == 401, verb.name
 

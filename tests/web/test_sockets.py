@@ -16,8 +16,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from covey.runners.tmux import socket_of
-from tests.runners.places import children, command
-from tests.serving import Client, Daemon, make_repository, wait_until
+from tests.worlds.runners import children, command
+from tests.worlds.serving import Client, Daemon, make_repository, wait_until
 
 SETTINGS = """
 [sessions]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from covey.web.pages import FOLDER, HEADERS, TYPES, Pages
-from tests.serving import PATIENCE, Daemon, Reply, serving
+from covey.web.static import FOLDER, HEADERS, TYPES, Pages
+from tests.worlds.serving import PATIENCE, Daemon, Reply, serving
 
 FILES = sorted(path for path in FOLDER.rglob("*") if path.suffix in TYPES and path.is_file())
 
@@ -143,7 +143,7 @@ def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
     path.write_text("one")
     (tmp_path / "secret.token").write_text("never")
     pages = Pages(tmp_path)
-    assert "/secret.token" not in pages
+    assert "/secret.token" not in pages.paths
     assert asyncio.run(pages.answer("/", {})).body == b"one"
     path.write_text("three")
     os.utime(path, ns=(1, 1))

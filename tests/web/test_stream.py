@@ -19,7 +19,7 @@ from covey.app.clock import SystemClock
 from covey.config import Config
 from covey.git.project import Project
 from covey.web import stream
-from tests.serving import (
+from tests.worlds.serving import (
     PATIENCE,
     Client,
     Daemon,
@@ -428,7 +428,7 @@ async def follow_and_hang_up(project: Project) -> None:
     token = f"Bearer {project.owner_token.read_text()}".encode()
     headers = [(b"host", b"localhost:1"), (b"authorization", token)]
     scope = {"type": "http", "method": "GET", "path": "/api/events", "headers": headers, "scheme": "http"}
-    async with in_process(project, Config(), SystemClock()) as (_, web):
+    async with in_process(project, Config(), SystemClock()) as (_, web, _):
         following = asyncio.create_task(web(scope, receive, send))
         await asyncio.wait_for(here.wait(), PATIENCE)
         assert len(web.hub) == 1

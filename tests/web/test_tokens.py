@@ -7,13 +7,16 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from covey.app.app import VERBS, App, Principal
+from covey.app.app import App
 from covey.app.clock import SystemClock
+from covey.app.context import Principal
+from covey.app.verbs import VERBS
 from covey.config import Config
 from covey.git.project import Project
+from covey.store.bus import Bus
 from covey.store.tx import Tx
 from covey.web.server import Web
-from tests.serving import PATIENCE, in_process, make_repository
+from tests.worlds.serving import PATIENCE, in_process, make_repository
 
 
 class SlowApp(App):
@@ -22,19 +25,20 @@ class SlowApp(App):
     looked = threading.Event()
     may_answer = threading.Event()
 
-    def who(self, tx: Tx, token: str) -> Principal:
+    @staticmethod
+    def who(tx: Tx, token: str) -> Principal:
         """Look, and wait."""
-        found = super().who(tx, token)
-        self.looked.set()
-        self.may_answer.wait(PATIENCE)
+        found = App.who(tx, token)
+        SlowApp.looked.set()
+        SlowApp.may_answer.wait(PATIENCE)
         return found
 
 
-async def mint(web: Web, app: App) -> str:
+async def mint(bus: Bus, app: App) -> str:
     """Return a new token of ada."""
     verb = VERBS["session.token"]
     job = app.job(verb, Principal(), verb.asked(), {"name": "ada"}, key=None, request=b"")
-    answer = await web.write(job)
+    answer = await bus.write(job)
     return str(answer.value()["token"])
 
 
@@ -56,14 +60,14 @@ async def status_with(web: Web, token: str) -> int:
 
 async def replace_while_in_use(project: Project) -> tuple[int, int]:
     """Use a token for the first time while it is replaced; return how it went then, and how it goes afterwards."""
-    async with in_process(project, Config(), SystemClock(), SlowApp) as (app, web):
+    async with in_process(project, Config(), SystemClock(), SlowApp) as (app, web, bus):
         verb = VERBS["session.new"]
         asked = verb.asked(name="ada")
-        await web.write(app.job(verb, Principal(), asked, {}, key=None, request=b""))
-        old = await mint(web, app)
+        await bus.write(app.job(verb, Principal(), asked, {}, key=None, request=b""))
+        old = await mint(bus, app)
         asking = asyncio.create_task(status_with(web, old))
         await asyncio.to_thread(SlowApp.looked.wait, PATIENCE)
-        await mint(web, app)
+        await mint(bus, app)
         SlowApp.may_answer.set()
         return await asking, await status_with(web, old)
 

@@ -10,23 +10,25 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from covey.app import runs
-from covey.app.app import VERBS, Answer, App, Principal
-from covey.app.budget import Day
-from covey.app.verbs import Call, fingerprint, read_body
+from covey.app.app import Answer, App
+from covey.app.context import Call, Context, NoDaemon, Principal
+from covey.app.costs.reservations import Day
+from covey.app.fleet import runs
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.verbs import VERBS, fingerprint, read_body
 from covey.config import Config
-from covey.core import sessions
-from covey.core.expiry import Instant
+from covey.core.fleet import sessions, watchdog
+from covey.core.fleet.outcomes import Verdict
+from covey.core.fleet.runs import Run
+from covey.core.fleet.sessions import SessionKind
+from covey.core.fleet.start_limits import Wait
 from covey.core.fold import State
-from covey.core.judge import Verdict
-from covey.core.pace import Wait
-from covey.core.runs import Run
-from covey.core.sessions import Kind
+from covey.core.leases.expiry import Instant
 from covey.runners.process import ProcessRunner
-from covey.store import rows
-from covey.store.rows import Value
+from covey.store.engine import rows
+from covey.store.engine.rows import Value
 from covey.store.tx import Tx
-from tests.store.stores import Open, sqlite
+from tests.worlds.stores import Open, sqlite
 
 __all__ = ["OWNER", "ManualClock", "Principal", "World"]
 
@@ -64,6 +66,23 @@ class ManualClock:
         self._now = Instant(self._now.wall + seconds, awake=10.0, boot=10.0)
 
 
+class Remembers(NoDaemon):
+    """A fleet that knows why sessions are as they are, and notes whom it is told to forgive."""
+
+    def __init__(self, verdict: watchdog.Verdict | None = None, wait: Wait | None = None) -> None:
+        self.verdict = verdict
+        self.wait = wait
+        self.forgiven: list[tuple[str, str]] = []
+
+    def why(self, session: str) -> tuple[watchdog.Verdict | None, Wait | None]:
+        """Return the same of every session."""
+        return self.verdict, self.wait
+
+    def forgive(self, agent: str, session: str) -> None:
+        """Note it."""
+        self.forgiven.append((agent, session))
+
+
 class World:
     """One project: a store on disk, an App before it, and who asks."""
 
@@ -78,7 +97,9 @@ class World:
 
     def start(self, *, daemon: bool) -> App:
         """Begin anew as a process does: what was only in memory is gone."""
-        self.app = App(self.store, self.config, self.clock, "demo", daemon=daemon, runner=self.runner)
+        pulses = Pulses(self.clock, self.store.place)
+        context = Context(self.config, pulses, "demo", has_daemon=daemon, runner=self.runner)
+        self.app = App(self.store, context)
         return self.app
 
     def answer(self, verb: str, who: Principal = OWNER, *, key: str | None = None, **asked: Any) -> Answer:
@@ -86,7 +107,7 @@ class World:
         found = VERBS[verb]
         params = {name: asked.pop(name) for name in found.params}
         body = msgspec.json.encode(asked)
-        request = fingerprint(found.method, found.fill(params), body)
+        request = fingerprint(found.method, found.path.format(**params), body)
         return self.app.ask(found, who, read_body(found, body), params, key=key, request=request)
 
     def ask(self, verb: str, who: Principal = OWNER, *, key: str | None = None, **asked: Any) -> Any:
@@ -147,13 +168,14 @@ class World:
         """Do what no verb does yet, as the owner."""
 
         def run(tx: Tx) -> T:
-            return job(Call(tx, OWNER, self.app.house))
+            return job(Call(tx, OWNER, self.app.context))
 
         return self.store.write(run)
 
     def run_session(self, name: str) -> Principal:
         """Make a session known that covey runs."""
-        self.do(lambda call: call.put_session(None, name, sessions.register(None, Kind.RUN, None, None)))
+        wish = sessions.Registered(kind=SessionKind.RUN)
+        self.do(lambda call: call.put_session(None, name, sessions.register(None, wish)))
         return Principal(name)
 
     def at_work(self, name: str = "ada", agent: str = "scripted", **asked: Any) -> str:
@@ -197,13 +219,13 @@ class World:
         return self.run(run.id)
 
     def look(self) -> None:
-        """Do what the janitor does at every tick."""
-        self.app.house.pulses.look()
+        """Do what a daemon does at every tick."""
+        self.app.context.pulses.look()
         if self.store.read(self.app.is_anything_silent):
             self.store.write(self.app.sweep)
 
     def watch(self, seconds: float, step: float = 10.0, also: Callable[[], object] = lambda: None) -> None:
-        """Let time pass under the janitor's eyes."""
+        """Let time pass under a daemon's eyes."""
         end = self.clock.now().awake + seconds
         while self.clock.now().awake < end:
             self.clock.run(min(step, end - self.clock.now().awake))
@@ -213,7 +235,7 @@ class World:
     def tables(self) -> dict[str, list[tuple[Value, ...]]]:
         """Return every folded table as it stands in the store."""
         return self.store.read(
-            lambda tx: {name: sorted(tx.db.rows(table.all_sql), key=repr) for name, table in rows.FOLDED.items()}
+            lambda tx: {name: sorted(tx.db.rows(table.all_sql), key=repr) for name, table in rows.tables().items()}
         )
 
     def everything(self) -> dict[str, list[tuple[Value, ...]]]:
@@ -234,4 +256,4 @@ class World:
                 subject=event.subject,
                 payload=payload,
             )
-        return {name: sorted(map(rows.FOLDED[name].encode, found), key=repr) for name, found in state.rows()}
+        return {name: sorted(map(rows.tables()[name].encode, found), key=repr) for name, found in state.rows()}

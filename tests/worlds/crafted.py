@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.git.repositories import user_env
+from tests.worlds.repositories import user_env
 
 Entry = tuple[bytes, bytes, str]
 """Mode, name and hash."""

@@ -26,7 +26,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import IO, Any
 
-CHECKOUT = Path(__file__).parent.parent
+CHECKOUT = Path(__file__).parents[2]
 
 
 def run_covey(
@@ -88,7 +88,9 @@ class _Ready:
         self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.ready", str(theirs.fileno())], cwd=CHECKOUT, pass_fds=[theirs.fileno()]
+                [sys.executable, "-m", "tests.worlds.forked", str(theirs.fileno())],
+                cwd=CHECKOUT,
+                pass_fds=[theirs.fileno()],
             )
         self._turn = threading.Lock()
 
@@ -145,7 +147,7 @@ def _load() -> None:
     import covey.app.app
     import covey.cli
 
-    for module in pkgutil.iter_modules(covey.cli.__path__, "covey.cli."):
+    for module in pkgutil.walk_packages(covey.cli.__path__, "covey.cli."):
         importlib.import_module(module.name)
     gc.freeze()
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.line.lines import Line
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.serving import wait_until
 
 
 class Person:

@@ -21,10 +21,10 @@ from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.cli.shell import clean_environment
-from tests.git.repositories import git_out, make_repository
-from tests.ready import run_covey
-from tests.serving import Client, Gone, wait_until
+from tests.worlds.forked import run_covey
+from tests.worlds.repositories import git_out, make_repository
+from tests.worlds.serving import Client, Gone, wait_until
+from tests.worlds.shell import clean_environment
 
 PATIENCE = 120
 """Seconds after which a command that never ends is a failure."""
@@ -254,8 +254,13 @@ class Line:
 
     def assert_nothing_left(self, *, branches: bool = False) -> None:
         """Assert that covey left no process, lock, worktree, or half-made ref; some branches may be kept work."""
-        wait_until(lambda: not processes_of(self.folder), "the end of all processes")
-        assert locks_in(self.common) == []
+        try:
+            wait_until(lambda: not processes_of(self.folder), "the end of all processes")
+        except AssertionError as error:
+            error.add_note(f"left: {[_words(pid) for pid in processes_of(self.folder)]}")
+            raise
+        locks = locks_in(self.common)
+        assert locks == [], locks
         listed = self.git("worktree", "list", "--porcelain")
         assert str(self.worktrees) not in listed, listed
         assert not self.worktrees.exists(), sorted(self.worktrees.rglob("*"))[:20]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.git.repositories import IDENTITY
-from tests.line.lines import Line
+from tests.worlds.projects import Line
+from tests.worlds.repositories import IDENTITY
 
 ENDED = ("landed", "rejected")
 

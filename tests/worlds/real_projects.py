@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.line.lines import GOOD, Line, make_line
 from tests.model.environment import CODEX_MODEL, World
 from tests.model.script import Shell, Step, Write
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, Line, make_line
+from tests.worlds.serving import wait_until
 
 CODEX = f'[agents.codex]\nenv = ["SCRIPTED_KEY"]\nmodel = "{CODEX_MODEL}"\n'
 OF_GIT_ONLY = ("GIT_CONFIG_NOSYSTEM",)
@@ -117,7 +117,12 @@ def wait_for_run(line: Line, count: int = 1) -> dict[str, int]:
     return line.agents()
 
 
+SLOW_S = 150.0
+"""Seconds in which a run of a real agent has ended, on a machine that is full."""
+
+
 def wait_for_ends(line: Line, count: int) -> list[dict[str, Any]]:
     """Wait until so many runs have ended, and return all."""
-    wait_until(lambda: sum(run["outcome"] is not None for run in runs(line)) >= count, f"{count} runs that have ended")
+    what = f"{count} runs that have ended"
+    wait_until(lambda: sum(run["outcome"] is not None for run in runs(line)) >= count, what, patience=SLOW_S)
     return runs(line)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from covey.core.launches import Launch, Observation
+from covey.core.fleet.launches import Launch, Observation
 from covey.runners.process import ProcessRunner
 from covey.runners.runner import Runner
 from covey.runners.tmux import TmuxRunner, socket_of
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 RUNNERS: dict[str, Callable[[Path], Runner]] = {"process": ProcessRunner, "tmux": TmuxRunner}
 """A runner joins the contract by a line here."""

@@ -20,13 +20,17 @@ from typing import Any
 
 from covey.app.app import App
 from covey.app.clock import Clock
+from covey.app.context import Context
+from covey.app.fleet.heartbeats import Pulses
 from covey.config import Config
 from covey.git import project as projects
 from covey.git.project import Project
-from covey.store import audit
-from covey.store.sqlite import SqliteStore
-from covey.web.doors import Doors
+from covey.store.bus import Bus
+from covey.store.engine import audit
+from covey.store.engine.sqlite import SqliteStore
+from covey.web.allowed_origins import Doors
 from covey.web.server import Web
+from covey.web.stream import Hub
 
 PATIENCE = 60.0
 """Seconds after which a condition that never comes true is a failure."""
@@ -247,18 +251,19 @@ def serving(
 @contextlib.asynccontextmanager
 async def in_process(
     project: Project, settings: Config, clock: Clock, app_type: type[App] = App
-) -> AsyncIterator[tuple[App, Web]]:
+) -> AsyncIterator[tuple[App, Web, Bus]]:
     """Yield the daemon's insides in this process, under a clock of the test's own."""
     store = SqliteStore(project.database, clock=lambda: clock.now().wall)
-    app = app_type(store, settings, clock, project.name, daemon=True)
-    web = Web(app, project.owner_token.read_text(), Doors({"localhost"}, {1: "http"}))
-    web.begin(store)
+    app = app_type(store, Context(settings, Pulses(clock, store.place), project.name, has_daemon=True))
+    bus = Bus(store)
+    web = Web(app, bus, Hub(clock), project.owner_token.read_text(), Doors({"localhost"}, {1: "http"}))
+    bus.listen(web.hear)
     try:
-        yield app, web
+        yield app, web, bus
     finally:
-        assert web.writer is not None
-        await web.writer.stop()
+        await bus.stop()
         web.close()
+        bus.close()
         store.close()
 
 

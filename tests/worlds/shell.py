@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from covey.app.app import VERBS
-from tests.ready import run_covey
+from covey.app.verbs import VERBS
+from tests.worlds.forked import run_covey
 
 PATIENCE = 120
 

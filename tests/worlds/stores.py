@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from covey.store.sqlite import Outcome, SqliteStore
-from covey.store.transaction import Head
+from covey.store.engine.sqlite import Outcome, SqliteStore
+from covey.store.engine.transaction import Head
 from covey.store.tx import Tx
 
 T = TypeVar("T")
@@ -36,3 +36,5 @@ def sqlite(folder: Path, clock: Callable[[], float]) -> AnyStore:
 
 
 STORES: dict[str, Open] = {"sqlite": sqlite}
+SCRATCH = ("pulses", "requests", "tokens", "blobs", "origins", "origin_events")
+"""Tables of which no event tells."""

@@ -9,27 +9,35 @@ from typing import Any
 
 import msgspec
 
-from covey.app import devices, fleet, overlaps, proposals, questions, runs, writes
-from covey.app.app import VERBS, Answer, App, Principal
-from covey.app.budget import Day
-from covey.app.changes import step
-from covey.app.shapes.tasks import EditTask
-from covey.app.train import end_gate, journal, note_flakes, pushed, put, start_gate
-from covey.app.verbs import Call, read_body
+from covey.app.app import Answer, App
+from covey.app.board.task_changes import step
+from covey.app.context import Call, Context, Principal
+from covey.app.costs.reservations import Day
+from covey.app.fleet import fleet_verbs, runs
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.leases import write_check
+from covey.app.merging.queue_records import end_gate, journal, note_flakes, pushed, put, start_gate
+from covey.app.overlap import overlaps
+from covey.app.people import devices, proposals, questions
+from covey.app.shapes.board.tasks import EditTask
+from covey.app.verbs import VERBS, read_body
 from covey.config import Config
-from covey.core import fold, gates, landings, merges, sessions, spending
-from covey.core.devices import Addresses
-from covey.core.expiry import Instant
-from covey.core.force import Write
-from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
-from covey.core.overlaps import Level, Meeting
-from covey.core.queue import standing
-from covey.core.runs import Ending, Run
-from covey.core.sessions import COVEY, Goal
-from covey.core.signals import Asks, Trouble, Wants
+from covey.core.costs import spending
+from covey.core.fleet import sessions
+from covey.core.fleet.outcomes import Again, Crashed, HandIn, PutOff, Verdict
+from covey.core.fleet.runs import Ending, Run
+from covey.core.fleet.sessions import COVEY, Goal
+from covey.core.fleet.signals import Asks, Trouble, Wants
+from covey.core.leases.expiry import Instant
+from covey.core.leases.write_policy import Write
+from covey.core.merging import gates, landings, merges
+from covey.core.merging.queue import queue_status
+from covey.core.nouns import spend_row
+from covey.core.overlaps import Meeting, OverlapLevel
+from covey.core.people.devices import Addresses
 from covey.errors import CoveyError
-from covey.store import rows
-from covey.store.sqlite import SqliteStore
+from covey.store.engine import rows
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
 
 LONG = "A text that is too long for a row. " * 600
@@ -61,9 +69,10 @@ class Project:
         self.path = path
         self.clock = TurnedClock()
         self.store = SqliteStore(path, clock=self.clock.wall, project="sample")
-        self.app = App(self.store, config or Config(), self.clock, "sample", daemon=True)
-        self.app.house.pulses.look()
-        self.app.house.addresses = Addresses("http://sample.localhost:20001")
+        pulses = Pulses(self.clock, self.store.place)
+        addresses = Addresses("http://sample.localhost:20001")
+        self.app = App(self.store, Context(config or Config(), pulses, "sample", has_daemon=True, addresses=addresses))
+        pulses.look()
 
     def job(
         self, name: str, params: dict[str, str], asked: dict[str, Any], session: str | None
@@ -104,7 +113,7 @@ class Teller:
                 self.project.clock.elapsed += 2000
                 return self.project.app.sweep(tx)
             if verb in DEEDS:
-                return DEEDS[verb](Call(tx, Principal(COVEY), self.project.app.house), random.Random(luck))
+                return DEEDS[verb](Call(tx, Principal(COVEY), self.project.app.context), random.Random(luck))
             asked = STEPS[verb](tx, random.Random(luck))
             asked = {name: value for name, value in asked.items() if name not in without}
             params = {name: asked.pop(name) for name in VERBS[verb].params}
@@ -163,7 +172,7 @@ def _held(tx: Tx, luck: random.Random, **more: Any) -> dict[str, Any]:
 
 
 def _one(tx: Tx, luck: random.Random, table: str, where: str = "") -> str:
-    found = tx.db.rows(f"SELECT {rows.FOLDED[table].key[0]} FROM {table} {where}")
+    found = tx.db.rows(f"SELECT {rows.tables()[table].key[0]} FROM {table} {where}")
     return str(luck.choice(found)[0]) if found else "none-1"
 
 
@@ -260,14 +269,14 @@ def _begin(call: Call, luck: random.Random) -> None:
     if isinstance(run, Run) and work is not None:
         runs.started(call, work, COMMIT)
         if luck.random() < 0.5:
-            runs.talks(call, run, f"talk-{luck.randint(0, 9)}")
+            runs.note_conversation(call, run, f"talk-{luck.randint(0, 9)}")
 
 
 def _end(call: Call, luck: random.Random) -> None:
     """Let a run end in one of all ways, and what shall go be gone."""
     for session in call.tx.run_sessions():
         if session.goal is Goal.REMOVED and not call.tx.open_runs(session.name):
-            fleet.part(call, session)
+            fleet_verbs.part(call, session)
     found = call.tx.open_runs()
     if not found:
         return
@@ -302,12 +311,12 @@ def _spend(call: Call, luck: random.Random) -> None:
         model=model, day=day, input=tokens, output=7, cache_read=3, cache_write=luck.randint(0, 1),
         cost=cost, unpriced=unpriced,
     )  # fmt: skip
-    before = call.tx.get(rows.SPENDS, run.id, model, day)
-    after = spending.add(before or fold.spend_row(run, event), event)
+    before = call.tx.get(spending.Spend, run.id, model, day)
+    after = spending.add(before or spend_row(run, event), event)
     if before is None:
-        call.tx.insert(rows.SPENDS, after)
+        call.tx.insert(after)
     else:
-        call.tx.update(rows.SPENDS, before, after)
+        call.tx.put(before, after)
     call.tx.append(COVEY, run.id, event, run)
 
 
@@ -341,7 +350,7 @@ def _write(call: Call, luck: random.Random) -> None:
     session = _some(luck, "ada", "bob", "cy")
     task = next(iter(call.tx.held_by(session)), None)
     if call.tx.session(session) is not None:
-        writes.noticed(call, session, task, [Write(path, call.tx.now)], "shell")
+        write_check.noticed(call, session, task, [Write(path, call.tx.now)], "shell")
 
 
 def _meet(call: Call, luck: random.Random) -> None:
@@ -349,7 +358,9 @@ def _meet(call: Call, luck: random.Random) -> None:
     one, other = sorted((_task(call.tx, luck), _task(call.tx, luck)))
     if one == other or call.tx.task(one) is None:
         return
-    meeting = _some(luck, None, Meeting(_some(luck, *Level), ("src/x/a.py",)), Meeting(Level.CONFLICT, ("docs/a.md",)))
+    meeting = _some(
+        luck, None, Meeting(_some(luck, *OverlapLevel), ("src/x/a.py",)), Meeting(OverlapLevel.CONFLICT, ("docs/a.md",))
+    )
     new = overlaps.judged(call, [overlaps.Judged(one, other, meeting)])
     known, files = overlaps.remembered(call, call.tx.now - 7200)
     overlaps.heat(call, known, new, files)
@@ -371,12 +382,21 @@ def _queue_deed(call: Call, luck: random.Random) -> None:
         case 0:
             put(
                 call,
-                standing.Began(strategy="group", slots=luck.randint(1, 4), base=COMMIT, proven=luck.random() < 0.5),
+                queue_status.Began(strategy="group", slots=luck.randint(1, 4), base=COMMIT, proven=luck.random() < 0.5),
             )
         case 1:
-            put(call, _some(luck, standing.Paused("Release"), standing.Resumed(), standing.Frozen(), standing.Thawed()))
+            put(
+                call,
+                _some(
+                    luck,
+                    queue_status.Paused("Release"),
+                    queue_status.Resumed(),
+                    queue_status.Frozen(),
+                    queue_status.Thawed(),
+                ),
+            )
         case 2:
-            put(call, standing.Halted("main is red", ("gate-1",)))
+            put(call, queue_status.Halted("main is red", ("gate-1",)))
         case 3 if open_merges:
             merge = luck.choice(open_merges)
             step(call, merge, merges.Entered(priority=2, needs=("T-1",), paths=("src/a.py",)), COVEY)
@@ -399,7 +419,7 @@ def _queue_deed(call: Call, luck: random.Random) -> None:
 def _propose(call: Call, luck: random.Random) -> None:
     """Let a session ask for what only a person may do."""
     wish = EditTask(priority=luck.randint(5, 90)) if luck.random() < 0.5 else EditTask(title="Another")
-    hers = Call(call.tx, Principal("ada"), call.house)
+    hers = Call(call.tx, Principal("ada"), call.context)
     proposals.propose(hers, VERBS["task.edit"], wish, {"id": _task(call.tx, luck)}, "It is not hers.")
 
 

@@ -7,11 +7,11 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
-from covey.core.launches import Launch, Screen
-from covey.core.permits import Level
-from covey.core.questions import Reply
-from covey.core.runs import TMUX, Run
-from covey.core.signals import Asks, Compacts, Limited, Signal
+from covey.core.fleet.launches import Launch, Screen
+from covey.core.fleet.runs import TMUX, Run
+from covey.core.fleet.signals import Asks, Compacts, Limited, Signal
+from covey.core.people.permits import PermissionLevel
+from covey.core.people.questions import Reply
 from covey.values import dataclass
 
 
@@ -58,7 +58,7 @@ class Assignment:
     arguments: tuple[str, ...] = ()
     """What the settings add to its command line."""
     model: str = ""
-    permissions: Level = Level.EDITS
+    permissions: PermissionLevel = PermissionLevel.EDITS
     commands: tuple[str, ...] = ()
     """Commands that it may run without asking at the level `edits`: each stands for all that begin with its words."""
     gate: tuple[str, ...] = ()
@@ -85,6 +85,8 @@ class Traits:
     """It asks for permission, and waits for it, before it runs a command that its level does not allow."""
     script: bool = False
     """What it is given is a script that it runs: words for somebody to read mean nothing to it."""
+    fixed: bool = False
+    """It is given nothing of its task, and does the same for every one."""
     env: tuple[str, ...] = ()
     """Variables of the user's environment that it needs besides the usual ones; a name may end with *."""
     compact: str = ""
@@ -141,10 +143,16 @@ class Terminal(Protocol):
         """Return what is typed at its prompt to end it."""
 
 
+def traits_of(agent: Agent | None) -> Traits:
+    """Return what covey has to know of an agent; of one that is no longer installed, nothing."""
+    return Traits() if agent is None else agent.traits
+
+
 def terminal_of(run: Run, agent: Agent | None) -> Terminal | None:
     """Return the terminal program that a run is, None if it is none."""
-    terminal = None if agent is None or run.runner != TMUX else agent.terminal
-    return terminal if terminal is not None and (terminal.begins or run.person) else None
+    if agent is None or agent.terminal is None or run.runner != TMUX:
+        return None
+    return agent.terminal if agent.terminal.begins or run.person else None
 
 
 class Agent(Protocol):
@@ -178,7 +186,7 @@ class Agent(Protocol):
         """Return what one line of its ledger says of its spending, and nothing else."""
 
     def edited(self, line: str) -> str | None:
-        """Return what an edit took out and put in of which a line of its ledger tells; None if its output has that.
+        """Return what the edit in a line of its ledger took out and put in; None if its output has that.
 
         One for each edit that its output names, in the same order.
         """
@@ -210,4 +218,16 @@ class WithoutLedger:
 
     def bill(self) -> str | None:
         """Return nothing: it cannot be asked."""
+        return None
+
+
+class HearsNothing(WithoutLedger):
+    """The part of an agent that is given its task and nothing after it: it never asks, and does not listen."""
+
+    def say(self, text: str) -> str | None:
+        """Return nothing: it does not listen while it works."""
+        return None
+
+    def answer(self, asks: Asks, reply: Reply) -> str | None:
+        """Return nothing: it never asks."""
         return None

@@ -17,12 +17,11 @@ import os.path
 import re
 
 from covey.agents import providers, streams
-from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.troubles import trouble
-from covey.core.launches import Launch
-from covey.core.permits import Level
-from covey.core.questions import Reply
-from covey.core.signals import Asks, Failed, Limited, Signal, Spent, Trouble, Usage, Waits, Works
+from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
+from covey.agents.provider_errors import trouble
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import Failed, Limited, Signal, Spent, Trouble, Usage, Waits, Works
+from covey.core.people.permits import PermissionLevel
 from covey.values import dataclass
 
 TRAITS = Traits(
@@ -52,19 +51,15 @@ _COMMENT = "The API provider"
 _TOKENS = re.compile(r"\ATokens: .* received\b|\ACost: \$[0-9.]+ message, \$[0-9.]+ session\.\Z")
 """What a message cost, rounded; where a cache was read and written too, its price stands in a line of its own."""
 _COMMITTED = re.compile(r"\ACommit [0-9a-f]{7,40} ")
-_KINDS = {
-    "AuthenticationError": Trouble.KEY,
-    "PermissionDeniedError": Trouble.KEY,
+_TROUBLE_BY_ERROR = {
+    **dict.fromkeys(("AuthenticationError", "PermissionDeniedError"), Trouble.KEY),
     "RateLimitError": Trouble.LIMIT,
     "ContextWindowExceededError": Trouble.CONTEXT,
-    "InternalServerError": Trouble.OVERLOAD,
-    "ServiceUnavailableError": Trouble.OVERLOAD,
-    "BadGatewayError": Trouble.OVERLOAD,
-    "APIConnectionError": Trouble.CONNECTION,
-    "Timeout": Trouble.CONNECTION,
+    **dict.fromkeys(("InternalServerError", "ServiceUnavailableError", "BadGatewayError"), Trouble.OVERLOAD),
+    **dict.fromkeys(("APIConnectionError", "Timeout"), Trouble.CONNECTION),
     "BudgetExceededError": Trouble.CREDIT,
 }
-_LASTING = {
+_STATUS_BY_ERROR = {
     "BadRequestError": 400,
     "NotFoundError": 404,
     "UnprocessableEntityError": 422,
@@ -74,7 +69,7 @@ _REPEATED = (Trouble.LIMIT, Trouble.OVERLOAD, Trouble.CONNECTION)
 
 
 @dataclass(frozen=True)
-class Aider:
+class Aider(HearsNothing):
     """aider, with one message."""
 
     name: str = "aider"
@@ -85,14 +80,14 @@ class Aider:
         """Return `aider`, which reads the prompt from its file and keeps its histories in the run's folder."""
         argv = [streams.word(work.program) or "aider", "--message-file", streams.word(work.prompt_file)]
         argv += [*QUIET, *PLAIN_COMMITS]
-        argv += LOOKING if work.permissions is Level.ASK else AT_WORK
+        argv += LOOKING if work.permissions is PermissionLevel.ASK else AT_WORK
         argv += ["--model", streams.word(work.model)] if work.model else []
         if os.path.isabs(work.folder):
             for history in ("chat", "input"):
                 argv += [f"--{history}-history-file", os.path.join(streams.word(work.folder), f"aider.{history}")]
             argv += ["--analytics-log", os.path.join(streams.word(work.folder), LEDGER)]
         argv += [streams.word(word) for word in work.arguments]
-        # It folds its lines to the width of a terminal, of which it has none.
+        # It wraps its lines to the width of a terminal, though it has none.
         env = {"COLUMNS": "1000", **work.env}
         return Launch(argv=tuple(argv), cwd=work.worktree, env=env, ledger=streams.word(work.folder))
 
@@ -119,7 +114,7 @@ class Aider:
     def count(self, line: str) -> list[Signal]:
         """Return what one message cost; it has no name, so each counts. Of the cache its log says nothing.
 
-        What it asks for the words of a commit it tells nobody.
+        What it asks for the words of a commit, or to summarize a long conversation, it tells nobody.
         """
         told = streams.record(line)
         if told is None or told.get("event") != "message_send":
@@ -128,27 +123,11 @@ class Aider:
         usage = Usage(streams.count(sent, "prompt_tokens"), streams.count(sent, "completion_tokens"))
         return [Spent("", usage, cost=streams.amount(sent, "cost") or None)]
 
-    def edited(self, line: str) -> str | None:
-        """Return nothing: its output has it."""
-        return None
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
-
-    def say(self, text: str) -> str | None:
-        """Return nothing: it does not listen while it works."""
-        return None
-
-    def answer(self, asks: Asks, reply: Reply) -> str | None:
-        """Return nothing: it never asks."""
-        return None
-
 
 def _failed(kind: str, words: str) -> list[Signal]:
     """Return a failure; if it tries again the next line says so, and takes it back."""
-    told = trouble(words, _LASTING.get(kind, 0))
-    found = told if told in (Trouble.CREDIT, Trouble.CONTEXT, Trouble.CORRUPT) else _KINDS.get(kind, told)
+    told = trouble(words, _STATUS_BY_ERROR.get(kind, 0))
+    found = told if told in (Trouble.CREDIT, Trouble.CONTEXT, Trouble.CORRUPT) else _TROUBLE_BY_ERROR.get(kind, told)
     failed = Failed(streams.complaint(words), found)
     return [failed, Limited(found, failed.what)] if found in _REPEATED else [failed]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from covey.core.harmless import beginnings
+from covey.core.people.commands.safe_commands import beginnings
 
 READING = (
     "ls", "cat", "head", "tail", "wc", "grep", "rg", "pwd", "cd", "echo", "diff", "which", "true", "stat", "cut", "tr",
@@ -14,8 +14,8 @@ READING = (
 )  # fmt: skip
 """What only reads, and stands in a pipe or before `&&` in what agents write all day."""
 OURS = ("git", "covey")
-UNASKED = "Push without --no-verify: covey is asked by that hook."
-_CHAINED = re.compile(r"&&|\|\||[;|\n]")
+PUSH_WITH_HOOK = "Push without --no-verify: covey is asked by that hook."
+CHAINED = re.compile(r"&&|\|\||[;|\n]")
 
 
 def allowed(commands: Iterable[str], gate: Iterable[str] = ()) -> tuple[str, ...]:
@@ -23,5 +23,5 @@ def allowed(commands: Iterable[str], gate: Iterable[str] = ()) -> tuple[str, ...
 
     Of what the gate runs, also others of the same kind, such as one test of it.
     """
-    parts = (" ".join(part.split()) for command in commands for part in _CHAINED.split(command.replace("\0", "")))
+    parts = (" ".join(part.split()) for command in commands for part in CHAINED.split(command.replace("\0", "")))
     return tuple(dict.fromkeys([*OURS, *READING, *(part for part in parts if part), *beginnings(gate)]))

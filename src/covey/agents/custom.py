@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 from covey.agents import streams
 from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.core import texts
-from covey.core.launches import Launch
-from covey.core.questions import Decision, Reply
-from covey.core.signals import (
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -20,7 +18,6 @@ from covey.core.signals import (
     Failed,
     Limited,
     Result,
-    Said,
     Signal,
     Spent,
     Trouble,
@@ -28,28 +25,27 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.core.people.questions import Decision, Reply
 from covey.errors import Invalid
 from covey.values import dataclass
 
 PLACEHOLDERS = ("prompt", "prompt_file", "body_file", "worktree", "task", "title", "session", "run")
 """What may stand in braces in a command."""
 
-WORD = 100 * 1024
+MAX_WORD_BYTES = 100 * 1024
 """Bytes up to which a word is passed to a program; the kernel refuses one of 128 KiB."""
 
-SAID = 4000
-"""Characters of a line that people get to see."""
-
-SIGNAL = 1024 * 1024
+MAX_SIGNAL_CHARS = 1024 * 1024
 """Characters up to which a line may be a signal."""
 
-MOST = 2.0**50
+MAX_NUMBER = 2.0**50
 """More than any number that a signal can mean."""
 
+_PROMPT = frozenset(("prompt", "prompt_file"))
+_TEXT = frozenset((*_PROMPT, "body_file", "title"))
+"""Those that bring in what somebody wrote in a task; its id is covey's own."""
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(" + "|".join(PLACEHOLDERS) + r")\}")
 _LIKE_A_PLACEHOLDER = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z_-]*)\}")
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,8 @@ class Declared(WithoutLedger):
     @property
     def traits(self) -> Traits:
         """Return what can be known of a program from how it is started: one that gets no prompt reads none."""
-        return Traits(script=not any("{prompt" in word for word in self.command))
+        given = {name for word in self.command for name in _PLACEHOLDER.findall(word)}
+        return Traits(script=given.isdisjoint(_PROMPT), fixed=given.isdisjoint(_TEXT))
 
     def launch(self, work: Assignment) -> Launch:
         """Return the command with the work in its placeholders; the program is answered on its standard input."""
@@ -77,8 +74,7 @@ class Declared(WithoutLedger):
         signal = _signal(line)
         if signal is not None:
             return [signal]
-        said = _shown(line[: 4 * SAID].rpartition("\r")[2])
-        return [Said(said if len(said) <= SAID else said[: SAID - 1] + "…")] if said else []
+        return [*streams.said(line[: 4 * streams.MAX_SHOWN_CHARS].rpartition("\r")[2])]
 
     def say(self, text: str) -> str | None:
         """Return the text as it is typed."""
@@ -109,7 +105,7 @@ def check(name: str, command: object) -> tuple[str, ...]:
 def _filled(word: str, values: Mapping[str, str]) -> str:
     """Return a word with its placeholders replaced, once: what is put in is not looked at again."""
     filled = _PLACEHOLDER.sub(lambda found: values[found[1]], word)
-    if len(filled.encode("utf-8", "replace")) <= WORD:
+    if len(filled.encode("utf-8", "replace")) <= MAX_WORD_BYTES:
         return filled
     short = {**values, "prompt": f"Read the file {values['prompt_file']}: it says all that you have to do."}
     return _PLACEHOLDER.sub(lambda found: short[found[1]], word)
@@ -130,15 +126,9 @@ def _check_names(agent: str, word: str) -> None:
 
 def _signal(line: str) -> Signal | None:
     """Return what a line means that is one JSON object with `covey` in it, as a signal."""
-    if not line.startswith("{") or len(line) > SIGNAL or '"covey"' not in line:
-        return None
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(told, dict):
-        return None
-    text, name, tool, about = (_word(told, key) for key in ("text", "id", "tool", "about"))
+    told = _told(line)
+    text, name, tool, about = (streams.text(told, key) for key in ("text", "id", "tool", "about"))
+    # One case for each signal that a program may give.
     match told.get("covey"):
         case "working":
             return Works()
@@ -159,28 +149,23 @@ def _signal(line: str) -> Signal | None:
         case "called":
             result = streams.mark(told["result"]) if "result" in told else None
             return Called(name, result=result, output=streams.output(told.get("result")))
-        case "spent" if call := _word(told, "call"):
+        case "spent" if call := streams.text(told, "call"):
             counts = (int(_number(told, key) or 0) for key in ("input", "output", "cache_read", "cache_write"))
-            return Spent(call, Usage(*counts), _word(told, "model") or None, _number(told, "cost"))
+            return Spent(call, Usage(*counts), streams.text(told, "model") or None, _number(told, "cost"))
     return None
 
 
-def _word(told: dict[str, Any], key: str) -> str:
-    return _shown(told[key]) if isinstance(told.get(key), str) else ""
+def _told(line: str) -> Mapping[str, Any]:
+    """Return the JSON object of a line, an empty one if it is nothing that was said to covey."""
+    if len(line) > MAX_SIGNAL_CHARS or '"covey"' not in line:
+        return {}
+    return streams.record(line) or {}
 
 
-def _number(told: dict[str, Any], key: str) -> float | None:
+def _number(told: Mapping[str, Any], key: str) -> float | None:
     """Return a number that makes sense, None if none was said."""
-    value = told.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < MOST:
-        return None
-    return float(value)
+    return streams.amount(told, key, MAX_NUMBER)
 
 
-def _trouble(told: dict[str, Any], usual: Trouble) -> Trouble:
+def _trouble(told: Mapping[str, Any], usual: Trouble) -> Trouble:
     return next((trouble for trouble in Trouble if trouble == told.get("trouble")), usual)
-
-
-def _shown(text: str) -> str:
-    """Return a text without what would move a terminal's cursor or cannot be stored."""
-    return _CONTROL.sub("", _ESCAPE.sub("", text)).strip()

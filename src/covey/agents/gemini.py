@@ -21,14 +21,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import providers, streams
-from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.commands import UNASKED, allowed
-from covey.agents.troubles import of_status, trouble
-from covey.core.launches import Launch
-from covey.core.permits import SHELL, Level
-from covey.core.questions import Reply
-from covey.core.signals import (
-    Asks,
+from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
+from covey.agents.allowed_commands import PUSH_WITH_HOOK, allowed
+from covey.agents.provider_errors import of_status, trouble
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Conversation,
@@ -42,12 +39,13 @@ from covey.core.signals import (
     Usage,
     Waits,
 )
+from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
 TRAITS = Traits(
     speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*", *providers.AUTHORITIES), gap=0.5, memory=400 * 1024 * 1024
 )
-MODES = {Level.ASK: "default", Level.EDITS: "auto_edit", Level.FULL: "yolo"}
+MODES = {PermissionLevel.ASK: "default", PermissionLevel.EDITS: "auto_edit", PermissionLevel.FULL: "yolo"}
 POLICY = "gemini-policy.toml"
 
 _ATTEMPT = re.compile(r"\AAttempt \d+ failed(?: with status (\d{3}))?")
@@ -76,7 +74,7 @@ _UNASKED = r"git\b[^;|&]*(?:\bpush\b[^;|&]*--no-veri|core\.hooks[pP]ath|\bsend-p
 
 
 @dataclass(frozen=True)
-class Gemini:
+class Gemini(HearsNothing):
     """Google's Gemini CLI, headless."""
 
     name: str = "gemini"
@@ -95,7 +93,7 @@ class Gemini:
         argv += ["--model", streams.word(work.model)] if work.model else []
         argv += ["--resume", conversation] if conversation else []
         files: dict[str, str] = {}
-        if work.permissions is Level.EDITS and os.path.isabs(work.folder):
+        if work.permissions is PermissionLevel.EDITS and os.path.isabs(work.folder):
             path = os.path.join(streams.word(work.folder), POLICY)
             files[path] = _policy(work)
             argv += ["--policy", path]
@@ -141,28 +139,12 @@ class Gemini:
         return (f"{chats}/session-*-{name[:8]}.jsonl", f"{chats}/{name}/*.jsonl") if name else ()
 
     def count(self, line: str) -> list[Signal]:
-        """Return what one answer of the model used; what is set anew are older ones."""
+        """Return what one answer of the model used; older ones are those that are set again."""
         told = streams.record(line) if '"tokens"' in line else None
         name = "" if told is None else streams.text(told, "id")
         if told is None or told.get("type") != "gemini" or not name:
             return []
         return [Spent(name, _usage(streams.inner(told, "tokens")), streams.text(told, "model") or None)]
-
-    def edited(self, line: str) -> str | None:
-        """Return nothing: its output has it."""
-        return None
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
-
-    def say(self, text: str) -> str | None:
-        """Return nothing: it does not listen while it works."""
-        return None
-
-    def answer(self, asks: Asks, reply: Reply) -> str | None:
-        """Return nothing: it never asks."""
-        return None
 
 
 def _policy(work: Assignment) -> str:
@@ -186,7 +168,7 @@ toolName = "run_shell_command"
 argsPattern = '{_UNASKED}'
 decision = "deny"
 priority = 960
-denyMessage = "{UNASKED}"
+denyMessage = "{PUSH_WITH_HOOK}"
 """
 
 

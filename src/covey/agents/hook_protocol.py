@@ -14,22 +14,21 @@ from itertools import pairwise
 from typing import Any
 
 from covey.agents.agent import HookDoor
-from covey.agents.claude_messages import SYNTHETIC, about, blocks, tool_of
-from covey.agents.claude_questions import QUESTION
+from covey.agents.claude.messages import SYNTHETIC, about, blocks, tool_of, wish
+from covey.agents.claude.questions import QUESTION
 from covey.agents.streams import brief, inner, record, shown, text
-from covey.core.hooks import Hook, Moment, Reply
-from covey.core.permits import SHELL
-from covey.core.questions import NOBODY
+from covey.core.leases.hooks import Hook, HookReply, Moment
+from covey.core.people.questions import NOBODY_ANSWERED
 from covey.errors import Invalid
 
-QUICK = 1
+QUICK_TIMEOUT_S = 1
 """Seconds after which an agent goes on without an answer."""
-HELD = 3600
+HELD_TIMEOUT_S = 3600
 """Seconds for which a person may think about a question."""
-GRACE = 1
+ANSWER_GRACE_S = 1
 """Seconds that the relay has over what it waits itself, to say that it waited in vain."""
 
-ENDING = 3
+END_TIMEOUT_S = 3
 """Seconds that Codex waits at most for the hooks at its end; one that names more it does not know again."""
 
 FAILED = "PostToolUseFailure"
@@ -41,13 +40,13 @@ PATCH = "apply_patch"
 NOT_TO_ALLOW = (QUESTION, "ExitPlanMode")
 """Tools that are a question themselves: their dialog wants more of a person than a yes."""
 
-PATH_BYTES, NAME_BYTES = 4096, 255
+MAX_PATH_BYTES, MAX_NAME_BYTES = 4096, 255
 """Bytes of a path, and of a name in it, beyond which no disk of ours has a file."""
 _NOTES = ("source", "trigger", "reason", "notification_type")
 _MESSAGES = ("message", "last_assistant_message", "error", "custom_instructions")
 _CHANGED = re.compile(r"\*\*\* (Add File|Update File|Delete File|Move to): (.+)", re.DOTALL)
 _PATCHES = re.compile(r"\bapply_?patch\b")
-_FOLDER = 4096
+_MAX_FOLDER_CHARS = 4096
 """Characters that the folder of a `cd` may have."""
 _OWN = "covey/hooks/relay.py"
 _STATE = "--state"
@@ -65,7 +64,9 @@ def read(moment: Moment, body: object) -> Hook:
     tool, given = text(body, "tool_name"), body.get("tool_input")
     named = tool_of(tool) if tool else ""
     command = _command(tool, given)
-    wish = about(given) if isinstance(given, dict) else ""
+    use = about(given) if isinstance(given, dict) else ""
+    asks = moment is Moment.PERMISSION and tool not in NOT_TO_ALLOW
+    reasons = [brief(text(given, "description"))] if asks and isinstance(given, dict) else []
     return Hook(
         moment=moment,
         conversation=text(body, "session_id"),
@@ -76,8 +77,8 @@ def read(moment: Moment, body: object) -> Hook:
         writes=_writes(tool, given, command),
         command=command,
         prompt=text(body, "prompt"),
-        asks=_asks(named, wish, given) if moment is Moment.PERMISSION and tool not in NOT_TO_ALLOW else "",
-        about=wish,
+        asks=wish(named or "a tool", use, reasons) if asks else "",
+        about=use,
         note=FAILURE if body.get("hook_event_name") == FAILED else _first(body, _NOTES),
         message=brief(_first(body, _MESSAGES)),
         again=body.get("stop_hook_active") is True,
@@ -103,7 +104,9 @@ def _path(value: object) -> str:
 def _file(value: object) -> str:
     """Return a path as it was given, "" if no disk can have it: one that is too long would fail at every look."""
     path = _path(value)
-    too_long = len(path.encode()) > PATH_BYTES or any(len(part.encode()) > NAME_BYTES for part in path.split("/"))
+    too_long = len(path.encode()) > MAX_PATH_BYTES or any(
+        len(part.encode()) > MAX_NAME_BYTES for part in path.split("/")
+    )
     return "" if too_long else path
 
 
@@ -171,7 +174,13 @@ def _into(command: str) -> str:
     first, goes_on, _ = command.partition("&&")
     first = first.strip()
     given = first[2:].strip()
-    if not goes_on or first[:2] != "cd" or not first[2:3].isspace() or len(given) > _FOLDER or set(given) & set("\n;|"):
+    if (
+        not goes_on
+        or first[:2] != "cd"
+        or not first[2:3].isspace()
+        or len(given) > _MAX_FOLDER_CHARS
+        or set(given) & set("\n;|")
+    ):
         return ""
     try:
         words = shlex.split(given)
@@ -180,17 +189,10 @@ def _into(command: str) -> str:
     return words[0] if len(words) == 1 else ""
 
 
-def _asks(tool: str, wish: str, given: object) -> str:
-    """Return the question for a permission as a person reads it."""
-    asked = f"It wants to run: {wish}" if tool == SHELL else f"It wants to use {tool or 'a tool'}: {wish}"
-    reason = brief(text(given, "description")) if isinstance(given, dict) else ""
-    return asked.removesuffix(": ") + (f"\n{reason}" if reason and reason not in asked else "")
-
-
 # What it is told
 
 
-def written(hook: Hook, reply: Reply) -> dict[str, Any]:
+def written(hook: Hook, reply: HookReply) -> dict[str, Any]:
     """Return a reply as both programs understand it at that moment; empty if there is nothing to say."""
     tell, deny, go_on = (shown(words or "") for words in (reply.tell, reply.deny, reply.go_on))
     match hook.moment:
@@ -206,7 +208,7 @@ def written(hook: Hook, reply: Reply) -> dict[str, Any]:
         case Moment.PERMISSION if reply.allow is True:
             return _special(hook, decision={"behavior": "allow"})
         case Moment.PERMISSION if reply.allow is False:
-            return _special(hook, decision={"behavior": "deny", "message": shown(reply.why or "") or NOBODY})
+            return _special(hook, decision={"behavior": "deny", "message": shown(reply.why or "") or NOBODY_ANSWERED})
         case _:
             return {}
 
@@ -296,8 +298,8 @@ def events(*, held: bool) -> dict[str, Moment]:
 
 def seconds(moment: Moment) -> int:
     """Return how long the relay may take at a moment, as the program that starts it is told."""
-    patience = (HELD if moment is Moment.PERMISSION else QUICK) + GRACE
-    return min(patience, ENDING) if moment is Moment.SESSION_END else patience
+    patience = (HELD_TIMEOUT_S if moment is Moment.PERMISSION else QUICK_TIMEOUT_S) + ANSWER_GRACE_S
+    return min(patience, END_TIMEOUT_S) if moment is Moment.SESSION_END else patience
 
 
 def settings(door: HookDoor, *, held: bool) -> dict[str, Any]:
@@ -315,7 +317,7 @@ def _by_http(door: HookDoor, moment: Moment) -> dict[str, Any]:
         "url": f"{door.url.rstrip('/')}/hooks/{moment}",
         "headers": {"Authorization": "Bearer $COVEY_TOKEN"},
         "allowedEnvVars": ["COVEY_TOKEN"],
-        "timeout": HELD if moment is Moment.PERMISSION else QUICK,
+        "timeout": HELD_TIMEOUT_S if moment is Moment.PERMISSION else QUICK_TIMEOUT_S,
     }
 
 
@@ -374,7 +376,7 @@ def _without(existing: Mapping[str, Any], state: str | None) -> tuple[dict[str, 
 def _hooks(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
-        raise Invalid("The hooks in these settings are no table.", hint="Mend the file, or take its hooks out.")
+        raise Invalid("The hooks in these settings are not a table.", hint="Mend the file, or take its hooks out.")
     return hooks
 
 
@@ -382,7 +384,8 @@ def _groups(hooks: Mapping[str, Any], event: str) -> list[Any]:
     groups = hooks.get(event, [])
     if not isinstance(groups, list):
         raise Invalid(
-            f"The hooks for {event[:80]} in these settings are no list.", hint="Mend the file, or take its hooks out."
+            f"The hooks for {event[:80]} in these settings are not a list.",
+            hint="Mend the file, or take its hooks out.",
         )
     return groups
 

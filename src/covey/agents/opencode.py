@@ -13,17 +13,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Any
 
 from covey.agents import providers, streams
-from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
-from covey.agents.commands import allowed
-from covey.agents.troubles import trouble
-from covey.core.launches import Launch
-from covey.core.permits import SHELL, Level
-from covey.core.questions import Reply
-from covey.core.signals import (
-    Asks,
+from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
+from covey.agents.allowed_commands import allowed
+from covey.agents.provider_errors import trouble
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Compacts,
@@ -37,6 +35,7 @@ from covey.core.signals import (
     Usage,
     Waits,
 )
+from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
 TRAITS = Traits(
@@ -76,7 +75,7 @@ _GOES_ON = ("tool-calls", "unknown")
 
 
 @dataclass(frozen=True)
-class Opencode(WithoutLedger):
+class Opencode(HearsNothing):
     """opencode, headless."""
 
     name: str = "opencode"
@@ -119,14 +118,6 @@ class Opencode(WithoutLedger):
                 return [_failed(streams.inner(event, "error"))]
         return []
 
-    def say(self, text: str) -> str | None:
-        """Return nothing: it does not listen while it works."""
-        return None
-
-    def answer(self, asks: Asks, reply: Reply) -> str | None:
-        """Return nothing: it never asks."""
-        return None
-
 
 def _content(work: Assignment) -> str:
     """Return the settings of the user that stand in the same variable, with what the level allows."""
@@ -139,11 +130,11 @@ def _content(work: Assignment) -> str:
 
 def _permissions(work: Assignment) -> dict[str, Any]:
     """Return the rights of a level; of the patterns for commands the last that fits counts."""
-    if work.permissions is Level.FULL:
+    if work.permissions is PermissionLevel.FULL:
         return dict.fromkeys(("*", "edit", "bash", "webfetch", "external_directory", "doom_loop"), "allow")
     # `question` would wait for a person.
     closed = {"external_directory": "deny", "doom_loop": "deny", "question": "deny"}
-    if work.permissions is Level.ASK:
+    if work.permissions is PermissionLevel.ASK:
         return {"edit": "deny", "bash": {"*": "deny"}, "webfetch": "deny", **closed}
     bash = {"*": "deny"}
     begins = allowed(work.commands, work.gate)
@@ -157,17 +148,18 @@ def _redirections(begins: Iterable[str]) -> dict[str, str]:
     """Return that no allowed command writes out of the worktree; an arrow in the message of a commit does not."""
     rights = dict.fromkeys(_OUTSIDE, "deny")
     for number, ends in enumerate(_NOWHERE, 1):
-        rights |= {f"{begin} *{end}": "allow" for begin in begins for end in ends}
+        rights |= {f"{begin} *{end}": "allow" for begin, end in product(begins, ends)}
         rights |= dict.fromkeys((f"{outside}{'>*' * number}" for outside in _OUTSIDE), "deny")  # to elsewhere as well
     # A message ends with a quote, and what is redirected after it does not, or has one before it.
-    rights |= {f"git commit *{quote}{end}": "allow" for quote in _QUOTES for end in ("", " 2>&1")}
-    rights |= {f"cat <<{gap}{word}\n*": "allow" for gap in ("", "-", " ") for word in ("EOF", "'EOF'", '"EOF"')}
-    pairs = [(first, last) for first in _QUOTES for last in _QUOTES]
-    return rights | {f"git commit *{first}{gap}>*{last}": "deny" for first, last in pairs for gap in ("", " ")}
+    rights |= {f"git commit *{quote}{end}": "allow" for quote, end in product(_QUOTES, ("", " 2>&1"))}
+    marks = product(("", "-", " "), ("EOF", "'EOF'", '"EOF"'))
+    rights |= {f"cat <<{gap}{word}\n*": "allow" for gap, word in marks}
+    arrows = product(_QUOTES, _QUOTES, ("", " "))
+    return rights | {f"git commit *{first}{gap}>*{last}": "deny" for first, last, gap in arrows}
 
 
 def _plain(line: str) -> list[Signal]:
-    words = streams.shown(line[: 4 * streams.SHOWN])
+    words = streams.shown(line[: 4 * streams.MAX_SHOWN_CHARS])
     logged = _LOGGED.search(words)
     if logged is not None:
         return [Limited(trouble(logged[1]), streams.complaint(logged[1]) or "The stream failed.")]
@@ -175,7 +167,7 @@ def _plain(line: str) -> list[Signal]:
 
 
 def _called(part: Mapping[str, Any]) -> list[Signal]:
-    """Return a use of a tool, of which it only lets us know when it has ended."""
+    """Return a use of a tool, which it reports only when it has ended."""
     call, tool, state = streams.text(part, "callID"), streams.text(part, "tool"), streams.inner(part, "state")
     given = streams.inner(state, "input")
     named = next((given[key] for key in _ABOUT if isinstance(given.get(key), str)), given)

@@ -159,7 +159,7 @@ def _seconds(words: str) -> float:
     except ValueError:
         seconds = -1
     if not 0 <= seconds < 1e9:
-        raise Wrong(f"{words!r} is no number of seconds")
+        raise Wrong(f"{words!r} is not a number of seconds")
     return seconds
 
 
@@ -174,7 +174,7 @@ def _waited_for(words: str) -> str | float:
 
 def _bytes(words: str) -> int:
     if not (words.isascii() and words.isdigit() and len(words) < 16):
-        raise Wrong(f"{words!r} is no number of bytes")
+        raise Wrong(f"{words!r} is not a number of bytes")
     return int(words)
 
 
@@ -183,7 +183,7 @@ def _signal(words: str) -> int:
 
     number = getattr(signal, "SIG" + words.upper().removeprefix("SIG"), None)
     if not isinstance(number, signal.Signals):
-        raise Wrong(f"{words!r} is no signal; there are TERM, KILL, SEGV ...")
+        raise Wrong(f"{words!r} is not a signal; there are TERM, KILL, SEGV ...")
     return number
 
 
@@ -217,7 +217,7 @@ def _ending(words: str) -> int:
     """Return how to crash: an exit code, or the negative of a signal's number."""
     if words.isascii() and words.isdigit():
         if len(words) > 3 or int(words) > 255:
-            raise Wrong(f"{words} is no exit code; they go to 255")
+            raise Wrong(f"{words} is not an exit code; they go up to 255")
         return int(words)
     return -_signal(words)
 
@@ -231,7 +231,7 @@ def say(play: Play, step: Step) -> None:
 
 
 def write(play: Play, step: Step) -> None:
-    """Make a file, or make it anew."""
+    """Write a file, new or not."""
     _save(play.filled(step.words), play.text(step.block), "w")
 
 
@@ -252,7 +252,7 @@ def replace(play: Play, step: Step) -> None:
         changed = ("\n" + ended).replace("\n" + old, "\n" + new)[1:]
         _save(path, changed if text.endswith("\n") else changed.removesuffix("\n"), "w")
     elif found == 0 and new and "\n" + new in "\n" + ended:
-        _print(f"{path} is so already")
+        _print(f"{path} is already up to date")
     else:
         raise Failed(f"the old lines stand in {path} {found} times, not once")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from covey.core.signals import Trouble
+from covey.core.fleet.signals import Trouble
 
 _STATUS = re.compile(
     r"\bstatus(?: ?code)?\W{1,4}(\d{3})\b|\bHTTP(?:/[\d.]+)? (\d{3})\b|\"(?:code|status)\"\s*:\s*(\d{3})\b"

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from covey.agents.agent import Agent, Assignment
-from covey.agents.declared import Declared
+from covey.agents.agent import Agent, Assignment, Traits
+from covey.agents.custom import Declared
 from covey.agents.environment import agent_env
-from covey.core.launches import Launch
+from covey.core.fleet.launches import Launch
 from covey.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
@@ -81,13 +81,16 @@ def _entries_on(path: tuple[str, ...]) -> dict[str, EntryPoint]:
 
 
 def _load(entry: EntryPoint) -> Agent:
+    """Return what a package brings; whatever happens in there is told as its fault, and ends nothing of ours."""
     try:
         agent = entry.load()
-    except (ImportError, AttributeError, SyntaxError) as error:
+        named, traits = getattr(agent, "name", None), getattr(agent, "traits", None)
+    except (Exception, SystemExit) as error:  # a package of others may do anything as it is imported
         raise Invalid(
-            f"The agent {entry.name} cannot be loaded: {error}.", hint=f"It comes from {entry.value}; install it anew."
+            f"The agent {entry.name} cannot be loaded: {type(error).__name__}: {error}.",
+            hint=f"It comes from {entry.value}; install it again.",
         ) from error
-    if not (isinstance(getattr(agent, "name", None), str) and callable(getattr(agent, "launch", None))):
+    if not (isinstance(named, str) and isinstance(traits, Traits) and callable(getattr(agent, "launch", None))):
         raise Invalid(f"{entry.value}, which should be the agent {entry.name}, is none.")
     found: Agent = agent
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from covey.agents.declared import Declared
+from covey.agents.custom import Declared
 
 PLAYER = Path(__file__).with_name("player.py")
 

@@ -8,21 +8,21 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from covey.core.signals import Said
+from covey.core.fleet.signals import Said
 
-SHOWN = 4000
+MAX_SHOWN_CHARS = 4000
 """Characters of a text that people get to see."""
-ANSWERS = 3
+MAX_ANSWER_DEPTH = 3
 """How deep a provider's answer may stand within another."""
-LONGEST = 16 * 1024 * 1024
+MAX_LINE_CHARS = 16 * 1024 * 1024
 """Characters up to which a line is looked into."""
 
-EDIT = 16 * 1024
+MAX_EDIT_CHARS = 16 * 1024
 """Characters of an edit that people get to see."""
-OUTPUT_HEAD, OUTPUT_TAIL = 2000, 6000
+OUTPUT_HEAD_CHARS, OUTPUT_TAIL_CHARS = 2000, 6000
 """Characters of what a tool printed that people get to see: of its beginning, and of its end, where errors stand."""
 TOO_DEEP = "[nested too deeply to be shown]"
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
+ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _NAME = re.compile(r"[0-9A-Za-z][\w.-]{0,199}", re.ASCII)
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[0-9A-Za-z][\w.-]{0,199}", re.ASCII)
 
 def record(line: str) -> Mapping[str, Any] | None:
     """Return the JSON object that a line is, None if it is none."""
-    if not line.lstrip().startswith("{") or len(line) > LONGEST:
+    if not line.lstrip().startswith("{") or len(line) > MAX_LINE_CHARS:
         return None
     try:
         found = json.loads(line)
@@ -47,6 +47,12 @@ def inner(found: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
             return {}
         found = deeper
     return found
+
+
+def objects(found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the objects in the list under a key."""
+    value = found.get(key)
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def text(found: Mapping[str, Any], key: str) -> str:
@@ -67,35 +73,36 @@ def count(found: Mapping[str, Any], key: str) -> int:
     return min(value, 2**53) if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def amount(found: Mapping[str, Any], key: str) -> float | None:
-    """Return the sum of money under a key, None if there is none."""
+def amount(found: Mapping[str, Any], key: str, below: float = 1e9) -> float | None:
+    """Return the number under a key, usually a sum of money, None if there is none that makes sense."""
     value = found.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return float(value) if 0 <= value < 1e9 else None
+    return float(value) if 0 <= value < below else None
 
 
 def shown(words: str) -> str:
     """Return a text without what would move a terminal's cursor or cannot be stored."""
-    return _cleaned(words).strip()
+    return cleaned(words).strip()
 
 
-def _cleaned(words: str) -> str:
-    return _CONTROL.sub("", _ESCAPE.sub("", words))
+def cleaned(words: str) -> str:
+    """Return a text without what would move a terminal's cursor or cannot be stored."""
+    return _CONTROL.sub("", ESCAPE_SEQUENCE.sub("", words))
 
 
 def brief(words: str) -> str:
     """Return as much of a text as people get to see."""
-    clean = shown(words[: 4 * SHOWN])
-    return clean if len(clean) <= SHOWN else clean[: SHOWN - 1] + "…"
+    clean = shown(words[: 4 * MAX_SHOWN_CHARS])
+    return clean if len(clean) <= MAX_SHOWN_CHARS else clean[: MAX_SHOWN_CHARS - 1] + "…"
 
 
 def complaint(words: str) -> str:
     """Return as much of a complaint as people get to see: in words, where a provider's answer stands in it."""
-    for _ in range(ANSWERS):
+    for _ in range(MAX_ANSWER_DEPTH):
         start = words.find("{")
         try:
-            answer, end = json.JSONDecoder().raw_decode(words, start) if 0 <= start < SHOWN else (None, 0)
+            answer, end = json.JSONDecoder().raw_decode(words, start) if 0 <= start < MAX_SHOWN_CHARS else (None, 0)
         except (ValueError, RecursionError):
             break
         message = _message(answer)
@@ -125,7 +132,7 @@ def said(words: str) -> list[Said]:
 def piece(found: Mapping[str, Any], key: str) -> list[Said]:
     """Return the text under a key as a piece of something said, with the white at its ends, nothing if it is empty."""
     value = found.get(key)
-    clean = _cleaned(value[:SHOWN]) if isinstance(value, str) else ""
+    clean = cleaned(value[:MAX_SHOWN_CHARS]) if isinstance(value, str) else ""
     return [Said(clean, piece=True)] if clean else []
 
 
@@ -141,10 +148,10 @@ def about(value: object) -> str:
     """Return what a tool is used for as one text; of two that are too long, equal only if they are."""
     whole = value if isinstance(value, str) else spelled(value, ascii_only=False)
     clean = shown(whole)
-    if len(clean) <= SHOWN:
+    if len(clean) <= MAX_SHOWN_CHARS:
         return clean
     mark = hashlib.sha256(clean.encode("utf-8", "replace")).hexdigest()[:12]
-    return f"{clean[:SHOWN]}… ({len(clean)} characters, {mark})"
+    return f"{clean[:MAX_SHOWN_CHARS]}… ({len(clean)} characters, {mark})"
 
 
 def mark(value: object) -> str:
@@ -163,7 +170,7 @@ def edit(old: str, new: str) -> str:
     while out and into and out[-1] == into[-1]:
         del out[-1], into[-1]
     lines = [*(f"-{line}" for line in out), *(f"+{line}" for line in into)]
-    return shown("\n".join(lines))[:EDIT]
+    return shown("\n".join(lines))[:MAX_EDIT_CHARS]
 
 
 def patched(patch: str) -> str:
@@ -175,16 +182,16 @@ def diff(patch: str) -> str:
     """Return the lines of a patch that are taken out and put in, with - and + before them."""
     heads = ("---", "+++") if re.search(r"^--- .*\n\+\+\+ ", patch, re.MULTILINE) else ()
     lines = (line for line in patch.splitlines() if line[:1] in ("-", "+") and not line.startswith(heads or "\0"))
-    return _cleaned("\n".join(lines)).rstrip()[:EDIT]
+    return cleaned("\n".join(lines)).rstrip()[:MAX_EDIT_CHARS]
 
 
 def output(words: object) -> str:
     """Return what a tool printed as people get to see it: its beginning and its end, "" if it is not a text."""
     if not isinstance(words, str):
         return ""
-    if len(words) > 2 * (OUTPUT_HEAD + OUTPUT_TAIL):
-        words = f"{words[:OUTPUT_HEAD]}\n…\n{words[-OUTPUT_TAIL:]}"
-    return _cleaned(words.replace("\r\n", "\n").replace("\r", "\n")).strip("\n").rstrip()
+    if len(words) > 2 * (OUTPUT_HEAD_CHARS + OUTPUT_TAIL_CHARS):
+        words = f"{words[:OUTPUT_HEAD_CHARS]}\n…\n{words[-OUTPUT_TAIL_CHARS:]}"
+    return cleaned(words.replace("\r\n", "\n").replace("\r", "\n")).strip("\n").rstrip()
 
 
 def exact(named: object, given: Mapping[str, Any]) -> str:

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from covey.app import limits, proposals, sessions, standing
-from covey.app.clock import Clock
-from covey.app.pulses import DAEMON, Pulses, of_session
-from covey.app.verbs import VERBS, Call, House, Page, Principal, Verb
-from covey.config import Config
-from covey.core.sessions import COVEY
+from covey.app.context import Call, Context, Principal
+from covey.app.fleet import sessions
+from covey.app.fleet.heartbeats import DAEMON, of_session
+from covey.app.people import ownership, proposals, session_limits
+from covey.app.verbs import Page, Verb
+from covey.core.fleet.sessions import COVEY
+from covey.core.history.retention import ANSWERS_KEPT_S
 from covey.errors import CoveyError, Invalid, Reused, Unknown
 from covey.hashes import blake2b
-from covey.runners.runner import Runner
-from covey.store.sqlite import Job, Outcome
 from covey.store.tx import Tx
 from covey.values import dataclass
 
-__all__ = ["VERBS", "Answer", "App", "Principal", "Verb"]
+if TYPE_CHECKING:
+    from covey.store.bus import Store
 
-T = TypeVar("T")
-KEPT = 24 * 3600.0
-"""Seconds for which the answer to an idempotency key is kept."""
 PROPOSED = 202
 """The status of an answer that is a proposal: nothing is done until a person accepts it."""
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Store(Protocol):
-    """Where rows and log live."""
-
-    @property
-    def place(self) -> str: ...
-    def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]: ...
-    def read(self, job: Callable[[Tx], T]) -> T: ...
 
 
 @dataclass(frozen=True)
@@ -56,26 +44,17 @@ class Answer:
 class App:
     """Every verb over one store; it knows nothing of who carries the question."""
 
-    def __init__(
-        self,
-        store: Store,
-        config: Config,
-        clock: Clock,
-        project: str,
-        *,
-        daemon: bool,
-        secret: bytes = b"",
-        runner: Runner | None = None,
-    ) -> None:
+    def __init__(self, store: Store, context: Context) -> None:
         self.store = store
-        self.daemon = daemon
-        self.house = House(config, Pulses(clock, store.place), project, secret, runner)
-        self.house.has_daemon = daemon
-        store.read(self.house.pulses.load)
-        if not daemon:
-            self.house.pulses.without_daemon()
+        self.daemon = context.has_daemon
+        self.context = context
+        context.read = store.read
+        store.read(context.pulses.load)
+        if not self.daemon:
+            context.pulses.without_daemon()
 
-    def who(self, tx: Tx, token: str) -> Principal:
+    @staticmethod
+    def who(tx: Tx, token: str) -> Principal:
         """Return whose token this is; the owner's is known to the surface alone."""
         session = tx.token_session(sessions.digest(token))
         if session is None:
@@ -94,55 +73,70 @@ class App:
         seen: Any = None,
     ) -> Callable[[Tx], Answer]:
         """Return the work of one request, to be run in a transaction of the store; `seen` was looked at ahead."""
-        if who.session is not None and verb.may.is_closed:
-            raise standing.denied(verb)
+        _refuse_closed(verb, who)
         if who.session is not None:
-            self.house.pulses.hear(of_session(who.session))
+            self.context.pulses.hear(of_session(who.session))
             if verb.changes:
-                limits.spend(self.house, who.session, verb, len(request) or len(_encode(asked)))
+                session_limits.spend(self.context, who.session, verb, len(request) or len(_encode(asked)))
         if key is not None:
             check_key(key)
-            digest = blake2b(request, digest_size=16).digest()
+        digest = blake2b(request, digest_size=16).digest()
 
         def run(tx: Tx) -> Answer:
-            if key is not None:
-                kept = tx.answered(who.name, key)
-                if kept is not None:
-                    same = _same(kept, digest)
-                    if not verb.secret:
-                        return same
-                    tx.key = key
-                    return _answer(verb, verb.run(Call(tx, who, self.house, again=True, seen=seen), asked, **params))
+            kept = None if key is None else tx.answered(who.name, key)
+            same = None if kept is None else _same(kept, digest)
+            if same is not None and not verb.secret:
+                return same
             tx.key = key
-            try:
-                answer = self._answer(Call(tx, who, self.house, seen=seen), verb, asked, params)
-            except CoveyError:
-                name = getattr(asked, "session", None)
-                if name is not None and who.is_owner:
-                    self.house.pulses.hear(of_session(name))  # a refused request is a sign of life too
-                raise
+            call = Call(tx, who, self.context, again=same is not None, seen=seen)
+            if same is not None:
+                return _answer(call, verb, asked, params)
+            answer = self._answer_heard(call, verb, asked, params)
             if key is not None and tx.wrote:
                 tx.keep_answer(who.name, key, digest, answer.status, b"" if verb.secret else answer.body)
             if verb.changes and not self.daemon:
-                self.house.pulses.note(tx)
+                self.context.pulses.note(tx)
             return answer
 
         return run
 
-    def _answer(self, call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> Answer:
-        """Ask a verb, if the table of rights lets who asks."""
-        beyond = standing.check(call, verb, asked, params)
-        if beyond is not None:
-            return Answer(PROPOSED, _encode(proposals.propose(call, verb, asked, params, beyond)))
-        return _answer(verb, verb.run(call, asked, **params))
+    def _answer_heard(self, call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> Answer:
+        """Ask a verb; a refused request of the owner for a session is a sign of life of that too."""
+        try:
+            return _answer(call, verb, asked, params)
+        except CoveyError:
+            name = getattr(asked, "session", None)
+            if name is not None and call.who.is_owner:
+                self.context.pulses.hear(of_session(name))
+            raise
 
     def ahead(
-        self, verb: Verb, who: Principal, asked: Any, params: dict[str, str]
+        self,
+        verb: Verb,
+        who: Principal,
+        asked: Any,
+        params: dict[str, str],
+        *,
+        key: str | None = None,
+        request: bytes = b"",
     ) -> Callable[[Tx], Callable[[], Any] | None]:
-        """Return what finds out, in a transaction that only reads, what has to be looked at before a request."""
-        if who.session is not None and verb.may.is_closed:
-            return lambda tx: None  # it will be refused
-        return lambda tx: None if verb.ahead is None else verb.ahead(Call(tx, who, self.house), asked, **params)
+        """Return what finds out, in a transaction that only reads, what has to be looked at before a request.
+
+        Nothing before one that was answered already: a look may act.
+        """
+        _refuse_closed(verb, who)
+        if key is not None:
+            check_key(key)
+        digest = blake2b(request, digest_size=16).digest()
+
+        def find(tx: Tx) -> Callable[[], Any] | None:
+            kept = None if key is None else tx.answered(who.name, key)
+            is_answered = kept is not None and _same(kept, digest) is not None and not verb.secret
+            return (
+                None if is_answered or verb.ahead is None else verb.ahead(Call(tx, who, self.context), asked, **params)
+            )
+
+        return find
 
     def ask(
         self,
@@ -155,7 +149,11 @@ class App:
         request: bytes = b"",
     ) -> Answer:
         """Answer one request here and now, without a daemon."""
-        look = None if verb.ahead is None else self.store.read(self.ahead(verb, who, asked, params))
+        look = (
+            None
+            if verb.ahead is None
+            else self.store.read(self.ahead(verb, who, asked, params, key=key, request=request))
+        )
         job = self.job(verb, who, asked, params, key=key, request=request, seen=None if look is None else look())
         try:
             if not verb.changes:
@@ -165,29 +163,35 @@ class App:
             answer: Answer = asked_for.result()
             return answer
         finally:
-            if self.house.pulses.fresh and not self.daemon:
-                self.store.run([self.house.pulses.note])  # a question, or a refused request, is a sign of life too
+            if self.context.pulses.fresh and not self.daemon:
+                self.store.run([self.context.pulses.note])  # a question, or a refused request, is a sign of life too
 
     def sweep(self, tx: Tx) -> int:
         """End what silence has ended."""
-        self.house.pulses.look()
+        self.context.pulses.look()
         if not self.daemon:
             self.forget(tx)
-        return sessions.sweep(Call(tx, Principal(COVEY), self.house))
+        return sessions.sweep(Call(tx, Principal(COVEY), self.context))
 
     def is_anything_silent(self, tx: Tx) -> bool:
         """Say whether a sweep would end something."""
-        call = Call(tx, Principal(COVEY), self.house)
+        call = Call(tx, Principal(COVEY), self.context)
         return bool(sessions.silent_sessions(call) or sessions.lapsed_leases(call))
 
     def note_pulses(self, tx: Tx) -> None:
         """Write the signs of life to disk, the daemon's own among them."""
-        self.house.pulses.hear(DAEMON)
-        self.house.pulses.note(tx)
+        self.context.pulses.hear(DAEMON)
+        self.context.pulses.note(tx)
 
     def forget(self, tx: Tx) -> None:
         """Remove the answers whose idempotency keys have had their time."""
-        tx.forget_answers(tx.now - KEPT)
+        tx.forget_answers(tx.now - ANSWERS_KEPT_S)
+
+
+def _refuse_closed(verb: Verb, who: Principal) -> None:
+    """Refuse a session what it may never ask."""
+    if who.session is not None and verb.may.is_closed:
+        raise ownership.denied(verb)
 
 
 def check_key(key: str) -> None:
@@ -203,7 +207,12 @@ def _same(kept: tuple[bytes, int, bytes], digest: bytes) -> Answer:
     return Answer(status_code, body)
 
 
-def _answer(verb: Verb, value: Any) -> Answer:
+def _answer(call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> Answer:
+    """Ask a verb, if the table of rights lets who asks; of one that is asked `again` that is known."""
+    beyond = None if call.again else ownership.check(call, verb, asked, params)
+    if beyond is not None:
+        return Answer(PROPOSED, _encode(proposals.propose(call, verb, asked, params, beyond)))
+    value = verb.run(call, asked, **params)
     if value is None:
         return Answer(204)
     if isinstance(value, Page):

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from covey.core.expiry import Instant
+from covey.core.leases.expiry import Instant
 
 
 class Clock(Protocol):

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from msgspec import Struct
+
+from covey.app.context import Call
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.settings import SettingRow, SettingsShown, SettingTable
-from covey.app.verbs import Call, verb
+from covey.app.verbs import verb
 from covey.config import FILE, Config, line_of, load, read_text
-from covey.core.rights import OWNER_ONLY
+from covey.core.people.rights import OWNER_ONLY
 from covey.core.settings import GROUPS, meaning
-from covey.core.texts import redact
+from covey.core.texts import redact, toml
 from covey.errors import CoveyError, Unavailable
 from covey.values import dataclass
 
@@ -42,6 +44,41 @@ _HEADER = re.compile(
 _REMOVED = "[removed]"
 
 
+class SettingRow(Struct, frozen=True, kw_only=True):
+    """One setting: its value and its default as covey.toml would spell them, and in which line of it it is set.
+
+    `line` is null for one that is not set there, or whose line cannot be told. What looks like a secret is left out.
+    """
+
+    name: str
+    value: str
+    default: str
+    is_set: bool
+    line: int | None
+    meaning: str
+
+
+class SettingTable(Struct, frozen=True, kw_only=True):
+    """One table of covey.toml by its name, such as `merge` or `agents.sh`, and what it is about."""
+
+    name: str
+    title: str
+    settings: tuple[SettingRow, ...]
+
+
+class SettingsShown(Struct, frozen=True, kw_only=True):
+    """All settings in force, and the file in which they are changed.
+
+    `problem` says why the file makes no sense at the moment; the settings from before hold until it is mended. `agent`
+    is what runs in a session that names none.
+    """
+
+    file: str
+    problem: str
+    agent: str
+    tables: tuple[SettingTable, ...]
+
+
 @dataclass(frozen=True)
 class _File:
     """What stands in covey.toml, and why it makes no sense if so."""
@@ -51,7 +88,7 @@ class _File:
 
 
 def _look_at_file(call: Call, asked: Nothing) -> Callable[[], _File] | None:
-    project = call.house.repository
+    project = call.context.repository
     if project is None:
         return None
 
@@ -68,10 +105,10 @@ def _look_at_file(call: Call, asked: Nothing) -> Callable[[], _File] | None:
 @verb("settings.show", "GET /api/settings", Nothing, SettingsShown, may=OWNER_ONLY, ahead=_look_at_file)
 def show(call: Call, asked: Nothing) -> SettingsShown:
     """Show every setting in force: its value, its default, what it means, and where it is set."""
-    project, file = call.house.repository, call.seen
+    project, file = call.context.repository, call.seen
     if project is None or file is None:
         raise Unavailable("No settings can be read here.")
-    config = call.house.config
+    config = call.context.config
     return SettingsShown(
         file=str(project.root / FILE),
         problem=file.problem,
@@ -125,24 +162,20 @@ def _within(written: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     return written
 
 
-def spelled(value: Any) -> str:
+def spelled(value: Any, *, hides: bool = False) -> str:
     """Return a value as covey.toml would spell it, without what looks like a secret."""
-    return _literal(value)
-
-
-def _literal(value: Any, *, hides: bool = False) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, dict):
-        pairs = (f"{_key(key)} = {_literal(each, hides=bool(_NAME.fullmatch(key)))}" for key, each in value.items())
+        pairs = (f"{_key(key)} = {spelled(each, hides=bool(_NAME.fullmatch(key)))}" for key, each in value.items())
         return f"{{ {', '.join(pairs)} }}" if value else "{}"
     if isinstance(value, tuple):
         hidden = (isinstance(each, str) and bool(_FLAG.fullmatch(each)) for each in ("", *value))
-        return f"[{', '.join(_literal(each, hides=hides) for each, hides in zip(value, hidden, strict=False))}]"
+        return f"[{', '.join(spelled(each, hides=hides) for each, hides in zip(value, hidden, strict=False))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, str):
-        value = _without_secrets(value, hides=hides)
+        return toml(_without_secrets(value, hides=hides))
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -156,4 +189,4 @@ def _without_secrets(text: str, *, hides: bool) -> str:
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name, ensure_ascii=False)
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else toml(name)

@@ -14,40 +14,50 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from covey.cli.command import Command, Parser
+    from covey.cli.frame.command import Command, Parser
 
-GROUPS = {
-    "task": "the board: add, claim, hand in, release and follow tasks",
-    "lease": "the right to write some paths, or to use a named resource",
-    "mail": "messages between sessions and people",
-    "comment": "what you say of the lines of somebody's work",
-    "merge": "the queue of what wants to land",
-    "session": "the workers on this project",
-    "permit": "what agents may do here without asking",
-    "proposal": "what agents ask you to do for them",
-    "hooks": "leases and mail for agents that you start yourself",
-    "rescue": "work that was kept when a worktree was reset or removed",
+SECTIONS = {
+    "Begin": {
+        "init": ("project.init", "set up covey in this repository"),
+        "up": ("project.up_down", "start the daemon"),
+        "down": ("project.up_down", "stop the daemon"),
+        "open": ("people.open", "open the page in a browser, here or on a phone"),
+    },
+    "Run": {
+        "run": ("fleet.run", "work on some tasks until they have landed"),
+        "pause": ("fleet.fleet", "pause the whole fleet"),
+        "resume": ("fleet.fleet", "resume the whole fleet"),
+    },
+    "Decide": {
+        "inbox": ("people.inbox", "what needs your decision"),
+        "answer": ("people.answer", "answer what an agent asks"),
+        "permit": ("people.permit", "what agents may do here without asking you"),
+        "proposal": ("people.proposal", "what agents ask you to do for them"),
+    },
+    "Work": {
+        "task": ("board.task", "the board: add, claim, hand in and follow tasks"),
+        "lease": ("leases.lease", "reserve paths to write, or a named resource such as a port"),
+        "mail": ("people.mail", "messages between sessions and people"),
+        "comment": ("people.comment", "comments on the lines of somebody's work"),
+        "merge": ("merging.merge", "the merge queue: test and land work"),
+        "session": ("fleet.session", "the workers on this project"),
+        "ask": ("people.ask", "ask the person in charge (for agents)"),
+        "rescue": ("fleet.rescue", "work that was kept when a worktree was reset or removed"),
+        "hooks": ("fleet.hooks", "connect agents that you start yourself"),
+    },
+    "Look": {
+        "status": ("project.status", "the project at a glance"),
+        "overlap": ("project.overlap", "branches that change the same files, and files where that happens often"),
+        "cost": ("project.cost", "what the agents cost"),
+        "settings": ("project.settings", "what is set, and what it means"),
+        "clean": ("project.clean", "what covey keeps and for how long; remove what has expired"),
+        "why": ("merging.why", "trace a line to its commit, task, run and transcript"),
+        "log": ("history.log", "what happened; verify, export and back up the log"),
+        "completion": ("frame.completion", "a script that completes commands in your shell"),
+    },
 }
-SINGLE = {
-    "init": "let covey look after this repository",
-    "up": "start the daemon",
-    "down": "stop the daemon",
-    "open": "the page in a browser, here or on a phone",
-    "run": "work on some tasks until they have landed",
-    "pause": "let the whole fleet stand still",
-    "resume": "let the fleet go on",
-    "inbox": "what waits for you",
-    "answer": "answer what an agent asks",
-    "ask": "ask the person in charge (for agents)",
-    "status": "the project at a glance",
-    "overlap": "where open branches come close, and files where they do so all the time",
-    "cost": "what the agents cost",
-    "settings": "what is set, and what it means",
-    "why": "from a line to its commit, task, run and transcript",
-    "log": "what happened, and the care of the log",
-    "completion": "a script that completes commands in your shell",
-}
-CARE = ("verify", "rebuild", "export", "import", "adopt", "backup", "prune")
+"""Every command in the order of the help: its module, which has the command or those of a group, and its line."""
+COMMANDS = {word: said for section in SECTIONS.values() for word, said in section.items()}
 INTERRUPTED = 130
 BUG = 70
 
@@ -56,38 +66,7 @@ usage: covey [-C DIR] [--json] [--version] COMMAND ...
 
 covey runs many coding agents on one git repository at once, and lands their work.
 
-Begin:
-  init        {init}
-  up          {up}
-  down        {down}
-  open        {open}
-Run:
-  run         {run}
-  pause       {pause}
-  resume      {resume}
-Decide:
-  inbox       {inbox}
-  answer      {answer}
-  permit      {permit}
-  proposal    {proposal}
-Work:
-  task        {task}
-  lease       {lease}
-  mail        {mail}
-  comment     {comment}
-  merge       {merge}
-  session     {session}
-  ask         {ask}
-  rescue      {rescue}
-  hooks       {hooks}
-Look:
-  status      {status}
-  overlap     {overlap}
-  cost        {cost}
-  settings    {settings}
-  why         {why}
-  log         {log}
-  completion  {completion}
+{commands}
 
 Options:
   -C DIR      act as if started in DIR
@@ -98,6 +77,16 @@ covey COMMAND --help and covey help COMMAND show more. The board, leases, mail a
 the log work with and without the daemon.
 Example: covey init && covey run "Fix the flaky test" "Add rate limiting"
 """
+
+
+def help_text() -> str:
+    """Return the help of covey: every command in a line, below the heading of its section."""
+    lines = [
+        line
+        for section, words in SECTIONS.items()
+        for line in (f"{section}:", *(f"  {word:<10}  {about}" for word, (_, about) in words.items()))
+    ]
+    return HELP.format(commands="\n".join(lines))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -201,7 +190,7 @@ def dispatch(words: list[str]) -> int:
     while words and words[0].startswith("-"):
         option = words.pop(0)
         if option in ("-h", "--help"):
-            print(HELP.format(**GROUPS, **SINGLE), end="")
+            print(help_text(), end="")
             return 0
         if option == "--version":
             return _version(as_json="--json" in [*given, *words])
@@ -212,13 +201,13 @@ def dispatch(words: list[str]) -> int:
         else:
             raise _unknown_option(option)
     if not words:
-        print(HELP.format(**GROUPS, **SINGLE), end="")
+        print(help_text(), end="")
         return 0
     return run(words[0], [*given, *words[1:]])
 
 
 def _unknown_option(option: str) -> Invalid:
-    from covey.cli.command import nearest
+    from covey.cli.frame.command import nearest
 
     near = nearest(option, ["--help", "--json", "--version"])
     hint = f"Did you mean covey {near}?" if near else "covey --help shows how it is used."
@@ -233,67 +222,68 @@ def _version(*, as_json: bool) -> int:
 def run(word: str, argv: list[str]) -> int:
     """Run the command or group that a word names."""
     if word == "__complete":
-        from covey.cli import completion
+        from covey.cli.frame import completion
 
         return completion.complete(argv)
     if word == "guard":  # asked by hooks of git alone
-        from covey.cli import guard
+        from covey.cli.leases import guard
 
         return guard.run(argv)
     if word == "help":
         return dispatch([*argv, "--help"])
-    if word in SINGLE and argv[:1] == ["help"]:
-        argv = [*argv[1:], "--help"]
-    if word in ("up", "down", "init"):
-        only_owner(word)
-    if word == "log":
-        care = _care(argv)
-        if care is not None:
-            return care
-    if word not in GROUPS and word not in SINGLE:
-        from covey.cli.command import unknown
+    if word not in COMMANDS:
+        from covey.cli.frame.command import unknown
 
-        raise unknown("covey", word, [*GROUPS, *SINGLE])
+        raise unknown("covey", word, list(COMMANDS))
+    if argv[:1] == ["help"] and command_of(word) is not None:
+        argv = [*argv[1:], "--help"]
     return _run_one(word, argv)
 
 
 def _run_one(word: str, argv: list[str]) -> int:
-    from covey.cli.client import Client
-    from covey.cli.command import choose, help_of
+    from covey.cli.frame.client import Client
+    from covey.cli.frame.command import choose, help_of
 
-    name: str
-    command: Command
-    if word in GROUPS:
-        module = _module(word)
-        chosen = choose(word, module.COMMANDS, argv)
-        if chosen is None:
-            print(help_of(word, module.ABOUT, module.COMMANDS))
-            return 0
+    name, command, parts = word, command_of(word), parts_of(word)
+    chosen = choose(word, parts, argv) if command is None or (parts and _begins_with_a_word(argv)) else None
+    if chosen is not None:
         verb, command, argv = chosen
         name = f"{word} {verb}"
-    else:
-        name, command = word, _single(word)
+    elif command is None:
+        print(help_of(word, module_of(word).ABOUT, parts))
+        return 0
     args = command.parser(name).parse_args(argv)
     if command.owner:
         only_owner(name)
     return command.run(args, Client(args.folder)) or 0
 
 
-def _module(word: str) -> ModuleType:
+def module_of(word: str) -> ModuleType:
+    """Return the module of a command, or of a group of them."""
     from importlib import import_module
 
-    return import_module(f"covey.cli.{word}")
+    return import_module(f"covey.cli.{COMMANDS[word][0]}")
 
 
-def _single(word: str) -> Command:
-    """Return the command that is no group."""
-    if word in ("up", "down"):
-        command: Command = _module("daemon").COMMANDS[word]
-    elif word in ("pause", "resume"):
-        command = _module("fleet").COMMANDS[word]
-    else:
-        command = _module(word).COMMAND
+def command_of(word: str) -> Command | None:
+    """Return the command that a word is by itself, None if it is a group."""
+    module = module_of(word)
+    command: Command | None = getattr(module, "COMMAND", None) or module.COMMANDS.get(word)
     return command
+
+
+def parts_of(word: str) -> dict[str, Command]:
+    """Return the commands of a group, by their words; none of what is a command alone."""
+    commands: dict[str, Command] = getattr(module_of(word), "COMMANDS", {})
+    return {} if word in commands else commands
+
+
+def _begins_with_a_word(argv: list[str]) -> bool:
+    """Say whether the first of some words is no option, but for those that every command has."""
+    words = [word for word in argv if word != "--json"]
+    while words[:1] == ["-C"]:
+        del words[:2]
+    return bool(words) and not words[0].startswith("-")
 
 
 def only_owner(name: str) -> None:
@@ -305,50 +295,11 @@ def only_owner(name: str) -> None:
         )
 
 
-def _care(argv: list[str]) -> int | None:
-    """Run a command that cares for the log, if these words name one."""
-    rest, folder = _without_folder(argv)
-    word = next((word for word in rest if word != "--json"), None)
-    if word not in CARE:
-        _must_be_option(word)
-        return None
-    rest.remove(word)
-    only_owner(f"log {word}")
-    from pathlib import Path
-
-    from covey.cli import log_care
-
-    return log_care.run(word, rest, Path(folder))
-
-
-def _must_be_option(word: str | None) -> None:
-    """Refuse a first word after `covey log` that is neither an option nor one of its commands."""
-    if word and not word.startswith("-"):
-        from covey.cli.command import unknown
-
-        raise unknown("covey log", word, list(CARE))
-
-
-def _without_folder(argv: list[str]) -> tuple[list[str], str]:
-    """Return words without -C DIR, and the folder that it named or we stand in."""
-    rest, folder = list(argv), ""
-    while "-C" in rest:
-        at = rest.index("-C")
-        if at + 1 == len(rest):
-            raise Invalid("-C needs a folder.", hint="covey -C DIR COMMAND acts as if started in DIR.")
-        folder = os.path.abspath(rest[at + 1])
-        del rest[at : at + 2]
-    if not folder:
-        from covey.cli.place import here
-
-        folder = here()
-    return rest, folder
-
-
 def every_command() -> Iterator[tuple[str, Parser]]:
     """Yield the name and the parser of every command that is made here, for the reference and for completion."""
-    for group in GROUPS:
-        for verb, command in _module(group).COMMANDS.items():
-            yield f"{group} {verb}", command.parser(f"{group} {verb}")
-    for word in SINGLE:
-        yield word, _single(word).parser(word)
+    for word in COMMANDS:
+        command = command_of(word)
+        for name, each in parts_of(word).items():
+            yield f"{word} {name}", each.parser(f"{word} {name}")
+        if command is not None:
+            yield word, command.parser(word)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from math import floor
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 """Seconds."""
-TENTHS_BELOW = 9.95
+TENTHS_BELOW_S = 9.95
 """Seconds below which something that was measured is told with tenths."""
-LEAST_DOLLARS, MOST_DIGITS = 1e-12, 14
+MIN_DOLLARS, MAX_DIGITS = 1e-12, 14
 HALF_UP = 1 + 1e-12
 """By which a number that lies between two is made to round up, in every language."""
 
@@ -26,15 +30,21 @@ def one(number: int, noun: str, many: str = "") -> str:
     return f"{count(number)} {noun if number == 1 else many or noun + 's'}"
 
 
+def some(names: Sequence[str], most: int) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def amount(dollars: float) -> str:
     """Return dollars with as many digits as they need: cents, and for less than a dollar three that count.
 
     What is not nothing never reads as nothing.
     """
-    if 0 < abs(dollars) < LEAST_DOLLARS:
-        dollars = LEAST_DOLLARS if dollars > 0 else -LEAST_DOLLARS
+    if 0 < abs(dollars) < MIN_DOLLARS:
+        dollars = MIN_DOLLARS if dollars > 0 else -MIN_DOLLARS
     digits = 2
-    while 0 < abs(dollars) * 10**digits < 99.5 and digits < MOST_DIGITS:
+    while 0 < abs(dollars) * 10**digits < 99.5 and digits < MAX_DIGITS:
         digits += 1
     text = f"{dollars * HALF_UP:,.{digits}f}"
     return text[: len(text) - digits + 2] + text[len(text) - digits + 2 :].rstrip("0")
@@ -48,19 +58,19 @@ def money(dollars: float) -> str:
 def span(seconds: float) -> str:
     """Return how long something lasts, in its largest two units at most."""
     whole = floor(max(seconds, 0) + 0.5)
-    if whole < MINUTE:
+    if whole < MINUTE_S:
         return f"{whole} s"
-    if whole < HOUR:
-        return f"{whole // MINUTE} min"
-    if whole < DAY:
-        minutes = whole % HOUR // MINUTE
-        return f"{whole // HOUR} h {minutes} min" if minutes else f"{whole // HOUR} h"
-    return f"{whole // DAY} d"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min"
+    if whole < DAY_S:
+        minutes = whole % HOUR_S // MINUTE_S
+        return f"{whole // HOUR_S} h {minutes} min" if minutes else f"{whole // HOUR_S} h"
+    return f"{whole // DAY_S} d"
 
 
 def took(seconds: float) -> str:
     """Return how long something took that was measured: tenths count where it was short."""
-    return f"{max(seconds, 0) * HALF_UP:.1f} s" if seconds < TENTHS_BELOW else span(seconds)
+    return f"{max(seconds, 0) * HALF_UP:.1f} s" if seconds < TENTHS_BELOW_S else span(seconds)
 
 
 def age(seconds: float) -> str:

@@ -9,14 +9,14 @@ A path is relative to the repository: segments of one or more characters, joined
     `*`           zero or more characters of a segment, which is never empty: `a/*` does not match `a/`
     `?`           one character
     `[a-z]`       one character of a class; `[!a-z]` and `[^a-z]` one character outside it
-    `\\*`          a backslash takes the next character as it is, so this is no wildcard
+    `\\*`          a backslash takes the next character as it is, so this is not a wildcard
 
 No wildcard but `**` matches a `/`. Segments `.` are dropped, so `.` is the whole tree and `./src` is `src`.
 
 A pattern becomes a row of tokens, and a set of places in that row is an integer with one bit per place. Every
 token leads to itself or to a later one, which makes `intersect` a single pass. A question with a difference
-in it determinises the patterns that are taken away, on the fly and within `BOUND`; beyond that the answer is
-the cautious one: scopes may overlap, and do not contain each other.
+in it determinises the patterns that are taken away, on the fly and within `MAX_SEARCH_STATES`; beyond that the
+answer is the cautious one: scopes may overlap, and do not contain each other.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from typing import NoReturn
 from covey.errors import Invalid
 from covey.values import dataclass
 
-LONGEST = 1_000
-DEEPEST = 64
-BOUND = 20_000
+MAX_PATTERN_CHARS = 1_000
+MAX_PATTERN_SEGMENTS = 64
+MAX_SEARCH_STATES = 20_000
 
 Chars = tuple[tuple[int, int], ...]
 """Characters but `/`, as sorted and disjoint ranges of code points."""
 
-ANY: Chars = ((0, ord("/") - 1), (ord("/") + 1, 0x10FFFF))
+ANY_BUT_SLASH: Chars = ((0, ord("/") - 1), (ord("/") + 1, 0x10FFFF))
 
 
 class Mark(Enum):
@@ -74,7 +74,7 @@ def compile(pattern: str) -> Glob:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Say whether `pattern` matches `path`; what is no path is matched by nothing."""
+    """Say whether `pattern` matches `path`; nothing matches what is not a path."""
     glob = compile(pattern)
     if not (path.startswith(glob.prefix) and path.endswith(glob.suffix) and _is_path(path)):
         return False
@@ -108,7 +108,7 @@ def witness(a: str, b: str) -> str | None:
     if not intersect(a, b):
         return None
     try:
-        proper = _search([(a, b)], _automaton(_DOTS), BOUND)
+        proper = _search([(a, b)], _automaton(_DOTS), MAX_SEARCH_STATES)
     except _Exhausted:
         proper = None
     return proper or _search([(a, b)], _machine(()), None)
@@ -117,20 +117,15 @@ def witness(a: str, b: str) -> str | None:
 def overlap(
     include_a: Sequence[str], exclude_a: Sequence[str], include_b: Sequence[str], exclude_b: Sequence[str]
 ) -> bool:
-    """Say whether some path is in both scopes; True too when finding out takes over `BOUND` states."""
+    """Say whether some path is in both scopes; True too when finding out takes over `MAX_SEARCH_STATES` states."""
     if not exclude_a and not exclude_b:
         return any(intersect(a, b) for a in include_a for b in include_b)
     return _remains(tuple(include_a), tuple(include_b), (*exclude_a, *exclude_b))
 
 
 def contains(outer: Sequence[str], inner: Sequence[str]) -> bool:
-    """Say whether `outer` matches all of `inner`; False too when finding out takes over `BOUND` states."""
+    """Say whether `outer` matches all of `inner`; False too when finding out takes over `MAX_SEARCH_STATES` states."""
     return not _remains(tuple(inner), ("**",), tuple(outer))
-
-
-def prefixes(text: str) -> list[str]:
-    """Return every prefix of `text`, from the empty one to itself."""
-    return [text[:end] for end in range(len(text) + 1)]
 
 
 # Reading a pattern
@@ -139,7 +134,7 @@ def prefixes(text: str) -> list[str]:
 _CLASS = r"\[(?P<sign>[!^]?+)(?P<body>\]?+(?:\\.|[^\]\\])*+)\]"
 _PIECE = re.compile(rf"(?P<plain>[^\\\[*?/]+)|(?P<wild>[*?/])|\\(?P<escaped>.)|{_CLASS}")
 _MEMBER = re.compile(r"\\?+(?P<low>.)(?:-\\?+(?P<high>.))?")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _DOUBLE: list[Token] = [Mark.STAR, Mark.STAR]
 
 
@@ -174,8 +169,8 @@ def _segments(pattern: str) -> tuple[list[list[Token]], bool]:
         _refuse(pattern, "has an empty segment", "Write one / between two names.")
     if [".", "."] in raw:
         _refuse(pattern, "leads out of the repository with ..", "Write the path from the root of the repository.")
-    if len(raw) > DEEPEST:
-        _refuse(pattern, f"has more than {DEEPEST} segments", "Use ** for the levels in between.")
+    if len(raw) > MAX_PATTERN_SEGMENTS:
+        _refuse(pattern, f"has more than {MAX_PATTERN_SEGMENTS} segments", "Use ** for the levels in between.")
     segments: list[list[Token]] = []
     for segment in raw:
         if segment != ["."] and not (segment == _DOUBLE and segments[-1:] == [_DOUBLE]):
@@ -187,9 +182,9 @@ def _check(pattern: str) -> None:
     """Raise `Invalid` for what can be seen without reading the pattern piece by piece."""
     if not pattern:
         raise Invalid("A pattern is empty.", hint="Write ** for the whole tree.")
-    if len(pattern) > LONGEST:
-        _refuse(pattern, f"is longer than {LONGEST:,} characters", "Split it into shorter patterns.")
-    if _CONTROL.search(pattern):
+    if len(pattern) > MAX_PATTERN_CHARS:
+        _refuse(pattern, f"is longer than {MAX_PATTERN_CHARS:,} characters", "Split it into shorter patterns.")
+    if _CONTROL_CHARACTERS.search(pattern):
         _refuse(pattern, "has a control character", "Use ? where a name has one.")
     if pattern.startswith("/"):
         _refuse(pattern, "is absolute", "Leave out the leading /: patterns start at the root of the repository.")
@@ -221,7 +216,7 @@ def _wildcard(pattern: str, piece: re.Match[str]) -> Token:
         case "*":
             return Mark.STAR
         case "?":
-            return ANY
+            return ANY_BUT_SLASH
     ranges = [(ord(member["low"]), ord(member["high"] or member["low"])) for member in _MEMBER.finditer(piece["body"])]
     if any(low > high for low, high in ranges):
         _refuse(
@@ -445,7 +440,7 @@ def _advance_class(machine: _Machine, states: int, ranges: Chars) -> int:
     if not ranges:
         return 0
     leading = machine.inner
-    if ranges is not ANY:
+    if ranges is not ANY_BUT_SLASH:
         leading = 0
         for character, places in machine.literal.items():
             if any(low <= ord(character) <= high for low, high in ranges):
@@ -480,7 +475,7 @@ def _remainder(include_a: tuple[str, ...], include_b: tuple[str, ...], exclude: 
     """Return a path that both unions match and `exclude` does not, or raise `_Exhausted`."""
     pairs = [(a, b) for a in dict.fromkeys(include_a) for b in dict.fromkeys(include_b) if intersect(a, b)]
     relevant = {x for x in exclude if any(intersect(x, a) and intersect(x, b) for a, b in pairs)}
-    return _search(pairs, _machine(tuple(sorted(relevant))), BOUND)
+    return _search(pairs, _machine(tuple(sorted(relevant))), MAX_SEARCH_STATES)
 
 
 _State = tuple[int, int, int, bool]

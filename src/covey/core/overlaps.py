@@ -10,25 +10,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.quotes import names, title
-from covey.core.tasks import Status, Task
+from covey.core.board.tasks import Status, Task
+from covey.core.figures import some
+from covey.core.quotes import named, title
 from covey.values import dataclass
 
 MAIN = "main"
-"""The other side of an overlap that is no task, however the branch is called."""
-NEAR = 3
+"""The other side of an overlap with main, whatever that branch is called."""
+NEAR_LINES = 3
 """Lines between two changes up to which they are next to each other."""
-MOST_FILES = 100
+MAX_FILES = 100
 """Files that an overlap names."""
-NAMED = 10
+MAX_NAMED_OVERLAPS = 10
 """Files, and overlaps, that a message names one by one."""
-TITLE = 80
+MAX_TITLE_BYTES = 80
 """Bytes of a title in a message."""
-WHOLE = 2**40
+WHOLE_FILE_END = 2**40
 """The end of a change that has no lines: of a picture, say."""
 
 
-class Level(StrEnum):
+class OverlapLevel(StrEnum):
     """How close two branches come to each other."""
 
     FILE = "file"
@@ -41,10 +42,10 @@ class Level(StrEnum):
     @property
     def is_close(self) -> bool:
         """Say whether somebody should know of it."""
-        return self is not Level.FILE
+        return self is not OverlapLevel.FILE
 
 
-_ORDER = {level: number for number, level in enumerate(Level)}
+_LEVEL_RANKS = {level: number for number, level in enumerate(OverlapLevel)}
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Hunk:
 class Meeting:
     """How close two branches come, and in which files."""
 
-    level: Level
+    level: OverlapLevel
     files: tuple[str, ...]
 
 
@@ -77,15 +78,21 @@ class Collision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overlap:
+class Found:
+    """Two branches came to overlap."""
+
+    one: str
+    other: str
+    level: OverlapLevel
+    files: tuple[str, ...] = ()
+    """Where they come closest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap(Found):
     """Two open tasks whose branches meet; `one` is the older task, `other` the younger, or main itself."""
 
     id: str
-    one: str
-    other: str
-    level: Level
-    files: tuple[str, ...] = ()
-    """Where they come closest."""
     found: float = 0.0
     changed: float = 0.0
     gone: float | None = None
@@ -103,26 +110,16 @@ class HotFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """Two branches came to overlap."""
-
-    one: str
-    other: str
-    level: Level
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Changed:
     """Two branches that overlap do so at another level, or in other files."""
 
-    level: Level
+    level: OverlapLevel
     files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Gone:
-    """Two branches overlap no more."""
+    """Two branches no longer overlap."""
 
     why: str
 
@@ -151,9 +148,7 @@ def name(one: str, other: str) -> str:
 
 def first(overlap_id: str, event: Found, at: float) -> Overlap:
     """Return the overlap that a Found event begins."""
-    return Overlap(
-        id=overlap_id, one=event.one, other=event.other, level=event.level, files=event.files, found=at, changed=at
-    )
+    return Overlap(id=overlap_id, found=at, changed=at, **vars(event))
 
 
 def apply(overlap: Overlap, event: PairEvent, at: float) -> Overlap:
@@ -185,12 +180,12 @@ def heat(path: str, before: HotFile | None, event: FileEvent, at: float) -> HotF
 def near(one: Sequence[Hunk], other: Sequence[Hunk]) -> bool:
     """Say whether two changes of the same file touch the same lines, or ones next to each other.
 
-    Both are in order. What both do alike is no quarrel.
+    Both are in order. The same change on both sides is not a conflict.
     """
     ends = [hunk.end for hunk in other]
     for hunk in one:
-        at = bisect_left(ends, hunk.start - NEAR)
-        while at < len(other) and other[at].start - hunk.end <= NEAR:
+        at = bisect_left(ends, hunk.start - NEAR_LINES)
+        while at < len(other) and other[at].start - hunk.end <= NEAR_LINES:
             if other[at] != hunk:
                 return True
             at += 1
@@ -224,9 +219,9 @@ def _end(place: int, moves: Sequence[Hunk]) -> int:
 
 def meeting(shared: Collection[str], close: Collection[str], conflicts: Collection[str]) -> Meeting | None:
     """Return how close two branches come that share some files; None if they keep out of each other's way."""
-    for level, files in ((Level.CONFLICT, conflicts), (Level.HUNK, close), (Level.FILE, shared)):
+    for level, files in ((OverlapLevel.CONFLICT, conflicts), (OverlapLevel.HUNK, close), (OverlapLevel.FILE, shared)):
         if files:
-            return Meeting(level, tuple(sorted(files)[:MOST_FILES]))
+            return Meeting(level, tuple(sorted(files)[:MAX_FILES]))
     return None
 
 
@@ -243,12 +238,12 @@ def judge(before: Overlap | None, now: Meeting | None, one: str, other: str) -> 
 
 
 def news(before: Overlap | None, event: PairEvent) -> tuple[str, ...]:
-    """Return the files of which both sides are to be told: they came closer there than ever since they met."""
+    """Return the files to tell both sides about: they are closer there than they have been so far."""
     if isinstance(event, Gone) or not event.level.is_close:
         return ()
-    if before is None or before.gone is not None or _ORDER[event.level] > _ORDER[before.level]:
+    if before is None or before.gone is not None or _LEVEL_RANKS[event.level] > _LEVEL_RANKS[before.level]:
         return event.files
-    if event.level is before.level is Level.CONFLICT:
+    if event.level is before.level is OverlapLevel.CONFLICT:
         return tuple(path for path in event.files if path not in before.files)
     return ()
 
@@ -283,7 +278,7 @@ def count(known: Sequence[Collision], new: Iterable[Collision], within: float) -
 def hot(
     collisions: Iterable[Collision], now: float, within: float, least: int, files: Mapping[str, HotFile]
 ) -> dict[str, int]:
-    """Return the files that collided often enough within some seconds, with how often; what cooled begins anew."""
+    """Return the files that collided often enough within some seconds, with how often."""
     counts: dict[str, int] = {}
     for each in collisions:
         cooled = files[each.path].cooled if each.path in files else None
@@ -293,7 +288,7 @@ def hot(
 
 
 def is_hot(file: HotFile, now: float, quiet: float) -> bool:
-    """Say whether a file is hot still, of which nothing was heard for less than some seconds."""
+    """Say whether a file still counts as hot: its last collision is less than some seconds ago."""
     return file.cooled is None and now < file.last + quiet
 
 
@@ -305,28 +300,28 @@ class News:
     """What the session of one task is told: which other came close, and where; None is main."""
 
     other: Task | None
-    level: Level
+    level: OverlapLevel
     files: tuple[str, ...]
 
 
 def text(task: Task, found: Sequence[News], main: str) -> str:
     """Return what the session of a task is told."""
-    lines = [_sentence(task, each, main) for each in found[:NAMED]]
-    if len(found) > NAMED:
-        lines.append(f"And {len(found) - NAMED} more tasks.")
+    lines = [_sentence(task, each, main) for each in found[:MAX_NAMED_OVERLAPS]]
+    if len(found) > MAX_NAMED_OVERLAPS:
+        lines.append(f"And {len(found) - MAX_NAMED_OVERLAPS} more tasks.")
     return "\n".join([*lines, _advice(task, found, main)])
 
 
 def _sentence(task: Task, found: News, main: str) -> str:
-    files = names(found.files[:NAMED]) + (f" and {len(found.files) - NAMED} more" if len(found.files) > NAMED else "")
+    files = some([named(path) for path in found.files], MAX_NAMED_OVERLAPS)
     mine = task.id if task.status is Status.DOING else f"{task.id}, which you handed in,"
     if found.other is None:
         return f"{mine} conflicts with what is on {main} by now, in: {files}."
-    other = f"{found.other.id} ({title(found.other.title, TITLE)})"
+    other = f"{found.other.id} ({title(found.other.title, MAX_TITLE_BYTES)})"
     who = "nobody at the moment" if found.other.session is None else found.other.session
     handed_in = found.other.status in (Status.REVIEW, Status.MERGING)
     by = f"{other}, which {who} has handed in" if handed_in else f"{other}, at which {who} is at work"
-    if found.level is Level.CONFLICT:
+    if found.level is OverlapLevel.CONFLICT:
         return f"{mine} conflicts with {by}: git cannot merge the two, in: {files}."
     return f"{mine} changes the same lines as {by}, or ones next to them, in: {files}."
 

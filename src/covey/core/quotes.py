@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from covey.core.sessions import COVEY, OWNER
+from covey.core.fleet.sessions import COVEY, OWNER
 from covey.core.texts import cited, harmless, redact
 
-MARK = "> "
+QUOTE_MARK = "> "
 LINE_BYTES, WORDS_BYTES = 300, 120
 """Bytes of one line of what programs print, and of a title, a name or a subject."""
 GAP = "> [...]"
@@ -27,7 +27,7 @@ def by(name: str) -> str:
 
 def marked(text: str) -> list[str]:
     """Return a text line by line, each behind the mark, with all that is in it."""
-    return [f"{MARK}{harmless(line)}".rstrip() for line in text.splitlines()]
+    return [f"{QUOTE_MARK}{harmless(line)}".rstrip() for line in text.splitlines()]
 
 
 def quoted(text: str, size: int, line: int | None = LINE_BYTES) -> list[str]:
@@ -36,8 +36,8 @@ def quoted(text: str, size: int, line: int | None = LINE_BYTES) -> list[str]:
         text = f"{text[: 2 * size]}\n{text[-2 * size :]}"
     lines = marked(redact(_COLOURS.sub("", text)))
     if line is not None:
-        lines = [cut(each, line + len(MARK)) for each in lines]
-    while lines and lines[-1] == MARK.rstrip():
+        lines = [cut(each, line + len(QUOTE_MARK)) for each in lines]
+    while lines and lines[-1] == QUOTE_MARK.rstrip():
         lines.pop()
     if size_of(lines) <= size:
         return lines
@@ -45,7 +45,7 @@ def quoted(text: str, size: int, line: int | None = LINE_BYTES) -> list[str]:
     room = size - size_of(head) - len(GAP) - 1
     tail = first(lines[::-1], room)[::-1]
     if not tail and room > 16:
-        tail = [MARK + cut(lines[-1].removeprefix(MARK), room - len(MARK) - 1)]
+        tail = [QUOTE_MARK + cut(lines[-1].removeprefix(QUOTE_MARK), room - len(QUOTE_MARK) - 1)]
     return [*head, GAP, *tail]
 
 

@@ -21,7 +21,7 @@ GROUPS = {
 MEANINGS = {
     "project.main": "The branch on which work lands.",
     "project.remote": "The remote that may be ahead of it.",
-    "board.claim_ttl": "Seconds that the claim of an outside session survives its silence.",
+    "board.claim_ttl": "Seconds that an outside session's claim survives silence; covey's own: sessions.dead_after.",
     "board.tries": "Failed tries after which a task is blocked and waits for you.",
     "board.max_in_review": "While so many tasks wait for review, no session begins another; 0: there is no limit.",
     "sessions.agent": 'The agent of sessions that name none; "" is the only one under [agents], else claude.',
@@ -101,8 +101,9 @@ MEANINGS = {
     "overlap.hot": "Collisions that make a file hot.",
     "overlap.hot_minutes": "Minutes within which these count.",
     "overlap.cool_minutes": "Minutes of quiet after which a hot file is cool again.",
-    "log.keep_days": "Days that long texts of ended tasks and old mail are kept.",
-    "log.keep_megabytes": "Megabytes of such texts that are kept.",
+    "log.keep_days": "Days that long texts of ended tasks, old mail, and the output of runs and gates are kept.",
+    "log.keep_megabytes": "Megabytes that are kept of such texts, of the output of runs, and of that of gates.",
+    "log.transcript_megabytes": "Megabytes of transcripts of ended runs that are kept; of ended tasks they go first.",
 }
 """What each setting means, by its table and its name; what tables of any name hold is named for what they belong to."""
 

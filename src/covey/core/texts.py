@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable
@@ -11,12 +12,12 @@ from covey.errors import Invalid
 from covey.plain import defused
 from covey.values import dataclass
 
-INLINE = 16 * 1024
+INLINE_BYTES = 16 * 1024
 """Bytes up to which a text stands in its row and event; a longer one is kept as a blob by its hash."""
 
-TITLE = 500
-BODY = 256 * 1024
-NAME = 64
+MAX_TITLE_CHARS = 500
+MAX_BODY_CHARS = 256 * 1024
+MAX_NAME_CHARS = 64
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 _BAD_IN_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -48,28 +49,32 @@ _SHAPES: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
 )
 """Texts that have to stand in what is looked through, and what a secret looks like; the first save most of the time."""
-_WORD = r"(?=[^\s\"'\\]*[0-9])[A-Za-z0-9_+/=.~:%@!#*-]{8,}+(?![(\[\]{])"
-"""What is a secret if its name says so: a word with a digit in it that is no beginning of code."""
-_QUOTED = r"(?=[^\s\"'\\]*[0-9])[^\s\"'\\<>(){}\[\]$]{8,}+(?=\\*[\"'])"
+_SECRET_WORD = r"(?=[^\s\"'\\]*[0-9])[A-Za-z0-9_+/=.~:%@!#*-]{8,}+(?![(\[\]{])"
+"""What is a secret if its name says so: a word with a digit in it that does not begin a piece of code."""
+_QUOTED_SECRET = r"(?=[^\s\"'\\]*[0-9])[^\s\"'\\<>(){}\[\]$]{8,}+(?=\\*[\"'])"
 _IS = r"\\*[\"']?(?:: ?str)? ?[:=] ?\\*[\"']"
 """What stands between a name and its value in quotes: in code, in JSON, and in JSON inside of JSON."""
-_NAMED: tuple[tuple[tuple[str, ...], str, str], ...] = (
+_NAMED_SECRETS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("earer ",), "earer +", r"(?=[\w.~+/-]*[0-9])[\w.~+/-]{16,}+=*"),
     (("asic ",), r"uthorization\\*[\"']? ?[:=] ?\\*[\"']?[Bb]asic +", r"[A-Za-z0-9+/]{8,}+=*"),
     (
         ("_KEY=", "_TOKEN=", "_SECRET=", "_PASSWORD="),
         r"_(?:KEY|TOKEN|SECRET|PASSWORD)=\\*[\"']?",
-        rf"{_WORD}|[A-Za-z0-9_+/=-]{{20,}}+(?![(\[\]{{.])",
+        rf"{_SECRET_WORD}|[A-Za-z0-9_+/=-]{{20,}}+(?![(\[\]{{.])",
     ),
-    (("pi-key", "pi-Key", "PI-KEY", "PI-Key"), r"-(?:key|Key|KEY)(?<=[Pp][Ii]-...)\\*[\"']? ?: ?\\*[\"']?", _WORD),
-    (("vate-token", "VATE-TOKEN", "vate-Token"), r"-(?:token|TOKEN|Token)(?<=[Tt][Ee]-.....) ?: ?", _WORD),
+    (
+        ("pi-key", "pi-Key", "PI-KEY", "PI-Key"),
+        r"-(?:key|Key|KEY)(?<=[Pp][Ii]-...)\\*[\"']? ?: ?\\*[\"']?",
+        _SECRET_WORD,
+    ),
+    (("vate-token", "VATE-TOKEN", "vate-Token"), r"-(?:token|TOKEN|Token)(?<=[Tt][Ee]-.....) ?: ?", _SECRET_WORD),
     (("ccess_key", "AccessKey"), r"ccess_?[Kk]ey\\*[\"']? ?[:=] ?\\*[\"']?", r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"),
-    (("api_", "apiK", "apik"), rf"api_?[Kk]ey{_IS}", _QUOTED),
-    (("ccess_", "ccessT", "ccessK"), rf"ccess_?(?:[Kk]ey|[Tt]oken){_IS}", _QUOTED),
-    (("efresh_", "efreshT"), rf"efresh_?[Tt]oken{_IS}", _QUOTED),
-    (("uth_t", "uthT"), rf"uth_?[Tt]oken{_IS}", _QUOTED),
-    (("ecret",), rf"ecret(?:_?[Kk]ey)?{_IS}", _QUOTED),
-    (("assword",), rf"assword{_IS}", _QUOTED),
+    (("api_", "apiK", "apik"), rf"api_?[Kk]ey{_IS}", _QUOTED_SECRET),
+    (("ccess_", "ccessT", "ccessK"), rf"ccess_?(?:[Kk]ey|[Tt]oken){_IS}", _QUOTED_SECRET),
+    (("efresh_", "efreshT"), rf"efresh_?[Tt]oken{_IS}", _QUOTED_SECRET),
+    (("uth_t", "uthT"), rf"uth_?[Tt]oken{_IS}", _QUOTED_SECRET),
+    (("ecret",), rf"ecret(?:_?[Kk]ey)?{_IS}", _QUOTED_SECRET),
+    (("assword",), rf"assword{_IS}", _QUOTED_SECRET),
     (("://",), r"://[^\s/:@\"'\\{}$<>\[\]]+:", r"(?!//)[^\s/:@\"'\\{}$<>\[\]]{3,}(?=@)"),
 )
 """The same for what is a secret because of the name before it, which stays."""
@@ -97,7 +102,7 @@ Text = str | Blob
 
 def needs_blob(text: str) -> bool:
     """Say whether a text is too long to stand in a row."""
-    return len(text) > INLINE or (len(text) * 4 > INLINE and len(text.encode()) > INLINE)
+    return len(text) > INLINE_BYTES or (len(text) * 4 > INLINE_BYTES and len(text.encode()) > INLINE_BYTES)
 
 
 def blob_of(text: str) -> Blob:
@@ -112,13 +117,13 @@ def name(value: str, what: str) -> str:
     """Return the name of a session or role, or refuse it."""
     if not _NAME.match(value):
         raise Invalid(
-            f"{what} must be 1 to {NAME} letters, digits, - or _, and begin with a letter or digit.",
+            f"{what} must be 1 to {MAX_NAME_CHARS} letters, digits, - or _, and begin with a letter or digit.",
             hint="For example auth-fix.",
         )
     return value
 
 
-def line(value: str, what: str, limit: int = TITLE) -> str:
+def line(value: str, what: str, limit: int = MAX_TITLE_CHARS) -> str:
     """Return a text of one line with secrets taken out, or refuse it."""
     value = value.strip()
     if not value:
@@ -130,7 +135,7 @@ def line(value: str, what: str, limit: int = TITLE) -> str:
     return redact(value)
 
 
-def prose(value: str, what: str, limit: int = BODY) -> str:
+def prose(value: str, what: str, limit: int = MAX_BODY_CHARS) -> str:
     """Return a text of many lines with secrets taken out, or refuse it."""
     if len(value) > limit or len(value.encode("utf-8", "surrogatepass")) > limit:
         raise Invalid(f"{what} is longer than {limit // 1024} KiB.", hint="Put it into a file of the repository.")
@@ -144,7 +149,7 @@ def redact(text: str) -> str:
     for anchors, shape in _SHAPES:
         if any(anchor in text for anchor in anchors):
             text = _pattern(shape).sub(_REMOVED, text)
-    for anchors, name, value in _NAMED:
+    for anchors, name, value in _NAMED_SECRETS:
         if any(anchor in text for anchor in anchors):
             text = _pattern(f"{name}(?:{value})").sub(_without_value(name), text)
     return text
@@ -177,6 +182,14 @@ def harmless(text: str) -> str:
 def cited(text: str) -> str:
     """Return the words of another in quotation marks, which nothing in them ends."""
     return '"' + harmless(text).replace('"', "'") + '"'
+
+
+def toml(text: str) -> str:
+    """Return a text as TOML has it, with quotes in it as they are typed in a shell where that can be."""
+    if '"' in text and "'" not in text and text.isprintable():
+        return f"'{text}'"
+    escaped = json.dumps(text, ensure_ascii=False)
+    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped)
 
 
 def _is_seen(char: str) -> bool:

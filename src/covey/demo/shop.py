@@ -16,9 +16,14 @@ SAMPLE = Path(__file__).with_name("sample")
 GATE = ("python3", "-B", "-m", "unittest")
 """What `merge.check` of the sample runs; it keeps no bytecode, which could outlive a source of the same second."""
 
-PATIENCE = 60.0
+SHOP_RUN_S = 60.0
+"""Seconds that a program of the shop may take."""
 NOTES = "CHANGES.md"
 """The file that two tasks write at the same time, at lines next to each other."""
+
+
+class Wrong(Exception):
+    """Something in the demo is not as it must be."""
 
 
 @dataclass(frozen=True)
@@ -86,28 +91,30 @@ def own_environment() -> dict[str, str]:
     return free | own | fresh
 
 
+def git(root: Path, *words: str) -> str:
+    """Run git in a repository of the demo, and return what it printed."""
+    done = subprocess.run(["git", *words], cwd=root, env=own_environment(), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Wrong(f"git {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
 def make(root: Path) -> None:
     """Make the repository of the shop, with one commit."""
     root.mkdir(parents=True)
-    env = own_environment()
-    subprocess.run(["git", "init", "--quiet", "--initial-branch", "main"], cwd=root, env=env, check=True)
+    git(root, "init", "--quiet", "--initial-branch", "main")
     words = [sys.executable, "-I", "-S", str(PLAYER), str(SAMPLE / "project.txt"), "shop", "Open the bookshop"]
-    subprocess.run(words, cwd=root, env=env, check=True)
+    subprocess.run(words, cwd=root, env=own_environment(), check=True)
 
 
 def make_branch(root: Path, branch: Branch) -> None:
     """Commit what somebody made on a branch of their own, from main, and go back to main."""
-    env = own_environment()
-
-    def git(*words: str) -> None:
-        subprocess.run(["git", *words], cwd=root, env=env, check=True)
-
-    git("switch", "--quiet", "--create", branch.name, "main")
+    git(root, "switch", "--quiet", "--create", branch.name, "main")
     for name, text in branch.files.items():
         (root / name).write_text(text, encoding="utf-8")
-    git("add", "--", *branch.files)
-    git("commit", "--quiet", "--message", branch.title)
-    git("switch", "--quiet", "main")
+    git(root, "add", "--", *branch.files)
+    git(root, "commit", "--quiet", "--message", branch.title)
+    git(root, "switch", "--quiet", "main")
 
 
 def write_tasks(path: Path) -> None:
@@ -148,7 +155,7 @@ print(json.dumps(told))
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        timeout=PATIENCE,
+        timeout=SHOP_RUN_S,
     )
     told: dict[str, str] = json.loads(done.stdout)
     return told
@@ -156,5 +163,5 @@ print(json.dumps(told))
 
 def passes_the_gate(root: Path) -> bool:
     """Say whether the tests of the shop in a folder pass."""
-    done = subprocess.run(GATE, cwd=root, env=own_environment(), capture_output=True, check=False, timeout=PATIENCE)
+    done = subprocess.run(GATE, cwd=root, env=own_environment(), capture_output=True, check=False, timeout=SHOP_RUN_S)
     return done.returncode == 0

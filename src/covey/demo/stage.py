@@ -17,16 +17,17 @@ from types import FrameType
 from typing import Any
 
 from covey import trash
-from covey.cli.show import table
+from covey.cli.frame.output import table
+from covey.cli.project.daemon import end
 from covey.core.figures import one
 from covey.demo import shop
 from covey.demo.branches import BRANCHES
-from covey.demo.shop import FIXES, MENDED
+from covey.demo.shop import FIXES, MENDED, Wrong, git
 from covey.errors import CoveyError
 
 AGENTS = 4
 INTERRUPTED = 130
-PATIENCE = 300.0
+DEMO_TIMEOUT_S = 300.0
 """Seconds after which a demo that does not end is called off."""
 TO_END = 90.0
 """Seconds that what is interrupted gets to end; `covey run` itself gives its sessions a minute."""
@@ -39,10 +40,6 @@ Try it in a repository of your own:
   covey merge queue my/branch             a branch of your own, tested and landed with the others
   covey status                            see who does what
   covey open                              the same in your browser, live, with all that answers it"""
-
-
-class Wrong(Exception):
-    """Something in the demo is not as it must be."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -94,7 +91,10 @@ def _play(folder: Path) -> None:
         print(_verify(root))
     finally:
         _covey(root, "down")
-    _check_nothing_runs(folder)
+    left = _processes_in(folder)
+    if left:
+        raise Wrong(f"{', '.join(left)} still runs")
+    print("Nothing is left running.")
 
 
 @contextmanager
@@ -136,24 +136,15 @@ def _run(root: Path, tasks: Path) -> None:
     command = _command(root, "run", "-n", str(AGENTS), str(tasks))
     child = subprocess.Popen(command, env=shop.own_environment(), stdin=subprocess.DEVNULL, start_new_session=True)
     try:
-        code = child.wait(PATIENCE)
+        code = child.wait(DEMO_TIMEOUT_S)
     except KeyboardInterrupt:
-        _end(child)
+        end(child, signal.SIGINT, TO_END)
         raise
     except subprocess.TimeoutExpired:
-        _end(child)
-        raise Wrong(f"covey run did not end within {PATIENCE:g} s") from None
+        end(child, signal.SIGINT, TO_END)
+        raise Wrong(f"covey run did not end within {DEMO_TIMEOUT_S:g} s") from None
     if code != 0:
         raise Wrong(f"covey run ended with {code}")
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    child.send_signal(signal.SIGINT)
-    try:
-        child.wait(TO_END)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
 
 
 # The queue
@@ -170,7 +161,8 @@ def _queue(root: Path) -> None:
     _show(root, "merge", "queue")
     _covey(root, "merge", "resume")
     merges = _ended(root)
-    _show(root, "merge", "journal", "--limit", str(_landings(root, merges)))
+    landings = {merge["landing"] for merge in merges if merge["landing"]}
+    _show(root, "merge", "journal", "--limit", str(len(landings)))
     bad = {branch.name for branch in BRANCHES if not branch.good}
     for merge in merges:
         if (merge["state"] == "rejected") is not (merge["branch"] in bad):
@@ -182,19 +174,14 @@ def _queue(root: Path) -> None:
 def _ended(root: Path) -> list[dict[str, Any]]:
     """Wait until every branch has landed or was rejected, and return their merges."""
     names = {branch.name for branch in BRANCHES}
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + DEMO_TIMEOUT_S
     while time.monotonic() < deadline:
         merges: list[dict[str, Any]] = json.loads(_covey(root, "merge", "list", "--all", "--json"))
         ours = [merge for merge in merges if merge["branch"] in names]
         if all(merge["state"] in ("landed", "rejected") for merge in ours):
             return ours
         time.sleep(0.2)
-    raise Wrong(f"the queue did not end within {PATIENCE:g} s")
-
-
-def _landings(root: Path, merges: list[dict[str, Any]]) -> int:
-    """Return how many moves of main brought some merges there."""
-    return len({merge["landing"] for merge in merges if merge["landing"]})
+    raise Wrong(f"the queue did not end within {DEMO_TIMEOUT_S:g} s")
 
 
 def _show(root: Path, *words: str) -> None:
@@ -214,18 +201,18 @@ def _show_why(root: Path) -> None:
 
 def _show_main(root: Path) -> None:
     """Show what landed, and make sure that every task did, once."""
-    lines = _git(root, "log", "--format=%h  %s (%an)", "main").splitlines()
+    lines = git(root, "log", "--format=%h  %s (%an)", "main").splitlines()
     print("$ git log main\n\n" + "\n".join(lines) + "\n")
-    if _git(root, "status", "--porcelain"):
+    if git(root, "status", "--porcelain"):
         raise Wrong("the checkout of main is not clean")
-    missing = [fix.key for fix in FIXES if not _git(root, "ls-tree", "main", f"tests/test_{fix.key}.py")]
+    missing = [fix.key for fix in FIXES if not git(root, "ls-tree", "main", f"tests/test_{fix.key}.py")]
     if missing:
         raise Wrong(f"main lacks the tests of {', '.join(missing)}")
 
 
 def _show_gate(root: Path, clone: Path) -> None:
     """Run the gate on main as somebody would who clones it now."""
-    _git(root, "clone", "--quiet", "--branch", "main", str(root), str(clone))
+    git(root, "clone", "--quiet", "--branch", "main", str(root), str(clone))
     if not shop.passes_the_gate(clone):
         raise Wrong("main does not pass the gate")
     print(f"{' '.join(shop.GATE)} passes in a fresh clone of main.\n")
@@ -279,13 +266,6 @@ def _verify(root: Path) -> str:
     return f"covey log verify: {one(said['events'], 'event')} and {one(said['rows'], 'row')}, all sound."
 
 
-def _check_nothing_runs(folder: Path) -> None:
-    left = _processes_in(folder)
-    if left:
-        raise Wrong(f"{', '.join(left)} still runs")
-    print("Nothing is left running.")
-
-
 def _processes_in(folder: Path) -> list[str]:
     """Return the processes that work in a folder or were started with it, where the system can tell."""
     found = []
@@ -298,12 +278,3 @@ def _processes_in(folder: Path) -> list[str]:
         if int(entry.name) != os.getpid() and (here or any(os.fsencode(folder) in word for word in words)):
             found.append(f"{entry.name} ({os.fsdecode(b' '.join(words)).strip()})")
     return found
-
-
-def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=root, env=shop.own_environment(), capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise Wrong(f"git {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout.strip()

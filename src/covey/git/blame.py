@@ -5,14 +5,14 @@ from __future__ import annotations
 from subprocess import CompletedProcess
 
 from covey.errors import Invalid, NotFound, Refused, ToolFailed
-from covey.git import messages
-from covey.git.candidates import readable
-from covey.git.messages import Trailer
+from covey.git.candidates import commit_messages
+from covey.git.candidates.candidates import readable
+from covey.git.candidates.commit_messages import Trailer
 from covey.git.project import Project
 from covey.git.run import complaint, git, try_git
 from covey.values import dataclass
 
-PATIENCE = 60.0
+BLAME_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,19 @@ def who(project: Project, file: str, line: int, rev: str | None = None) -> Origi
     return _origin(project, asked.stdout, file, line)
 
 
+def later(project: Project, commit: str) -> list[str]:
+    """Return the commits from a commit to the one checked out, the oldest first; none if it is not on the way."""
+    asked = try_git("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD", at=project.root, discover=True)
+    return asked.stdout.decode().split() if asked.returncode == 0 else []
+
+
 def _blame(project: Project, file: str, line: int, rev: str | None) -> CompletedProcess[bytes]:
     words = ("blame", "--no-textconv", "--porcelain", "-L", f"{line},{line}")
     place = (*((rev,) if rev else ()), "--", file)
     if rev is not None and rev.startswith("-"):
         raise NotFound(f"There is no commit {rev}.")
     env = {"GIT_LITERAL_PATHSPECS": "1"}
-    return try_git(*words, *place, at=project.root, env=env, patience=PATIENCE, discover=True)
+    return try_git(*words, *place, at=project.root, env=env, patience=BLAME_TIMEOUT_S, discover=True)
 
 
 def _failure(asked: CompletedProcess[bytes], file: str, line: int, rev: str | None) -> Exception:
@@ -82,7 +88,8 @@ def _origin(project: Project, printed: bytes, file: str, line: int) -> Origin:
     commit, original = head.decode().split(" ")[:2]
     if not commit.strip("0"):
         raise Refused(f"Line {line} of {file} is not committed yet.", hint="Commit it, or ask for a line of main.")
-    facts = dict(_fact(each) for each in lines if each and not each.startswith(b"\t"))
+    told = (each.partition(b" ") for each in lines if each and not each.startswith(b"\t"))
+    facts = {name.decode("utf-8", "replace"): value for name, _, value in told}
     words = ("show", "-s", "--no-show-signature", "--encoding=UTF-8", "--format=%B", "--end-of-options", commit)
     message = git(*words, at=project.common).decode("utf-8", "replace")
     return Origin(
@@ -93,30 +100,11 @@ def _origin(project: Project, printed: bytes, file: str, line: int) -> Origin:
         email=facts.get("author-mail", b"").decode("utf-8", "replace").strip("<>"),
         time=float(facts.get("author-time", b"0")),
         summary=facts.get("summary", b"").decode("utf-8", "replace"),
-        trailers=tuple(messages.trailers_of(message)),
+        trailers=tuple(commit_messages.trailers_of(message)),
     )
 
 
-def _fact(line: bytes) -> tuple[str, bytes]:
-    name, _, value = line.partition(b" ")
-    return name.decode("utf-8", "replace"), value
-
-
-_LETTERS = {ord("n"): 10, ord("t"): 9, ord("r"): 13, ord("a"): 7, ord("b"): 8, ord("f"): 12, ord("v"): 11}
-
-
 def _path(name: bytes) -> str:
-    """Return a path that git may have put into quotes."""
-    if not name.startswith(b'"'):
-        return readable(name)
-    found, rest = bytearray(), iter(name[1:-1])
-    for letter in rest:
-        if letter != ord("\\"):
-            found.append(letter)
-            continue
-        escaped = next(rest)
-        if ord("0") <= escaped <= ord("3"):
-            found.append(int(bytes((escaped, next(rest), next(rest))), 8))
-        else:
-            found.append(_LETTERS.get(escaped, escaped))
-    return readable(bytes(found))
+    """Return a path that git may have put into quotes, with the escapes of C for what is not plain."""
+    quoted = name.startswith(b'"')
+    return readable(name[1:-1].decode("unicode_escape").encode("latin-1") if quoted else name)

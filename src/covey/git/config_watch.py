@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from pathlib import Path
 
 from covey.git.project import Project
-from covey.git.run import try_git
+from covey.git.run import read_config
 
 PROGRAMS = (
     r"^(core\.(hookspath|fsmonitor|sshcommand|gitproxy|askpass|editor|pager|alternaterefscommand|worktree|attributesfile)"
@@ -24,7 +25,7 @@ PROGRAMS = (
     r"|lfs\.(extension|customtransfer)\..*)$"
 )
 """Every key by which a repository's own settings let git run a program, lead to such a key, or send git elsewhere."""
-FILES = (
+SETTINGS_FILES = (
     "commondir",
     ".git",
     "config.worktree",
@@ -39,12 +40,11 @@ FILES = (
 
 def read(project: Project) -> dict[str, str]:
     """Return what stands in the settings and files by which git could be led astray, by name."""
-    words = ("config", "--local", "--includes", "-z", "--get-regexp", PROGRAMS)
-    printed = try_git(*words, at=project.common).stdout.decode(errors="surrogateescape")
     found: dict[str, str] = {}
-    for key, _, value in (pair.partition("\n") for pair in printed.split("\0") if pair):
+    for key, said in read_config("--local", "--includes", "--get-regexp", PROGRAMS, at=project.common):
+        value = said or ""
         found[key] = f"{found[key]}\n{value}" if key in found else value  # each of several values counts
-    files = {f"the file {name}": _sum(project.common / name) for name in FILES}
+    files = {f"the file {name}": _sum(project.common / name) for name in SETTINGS_FILES}
     return {**found, **{name: value for name, value in files.items() if value}, **_hooks(project)}
 
 
@@ -63,9 +63,11 @@ def _hooks(project: Project) -> dict[str, str]:
 
 
 def _sum(path: Path) -> str:
-    """Return what tells a file from another; nothing if there is none."""
+    """Return what tells a file from another; nothing if there is none, or an empty folder, which is nothing to git."""
     try:
         found = path.lstat()
+        if stat.S_ISDIR(found.st_mode) and not os.listdir(path):  # Codex's sandbox leaves some
+            return ""
         if not path.is_file() or path.is_symlink():
             return f"no plain file, {found.st_ino}"
         return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from covey.core.live import Size
-from covey.errors import ToolFailed
-from covey.git import overlap_read as reading
-from covey.git.looks import NO_SUBMODULES, Look, look
+from covey.core.fleet.live import Size
+from covey.errors import DidNotRun
+from covey.git.identity import PLAIN_DIFF
+from covey.git.overlap import branch_reader as reading
 from covey.git.project import Project
-from covey.git.run import git
+from covey.git.run import git, without_unreadable
+from covey.git.worktrees.checkout_status import NO_SUBMODULES, CheckoutStatus, look
 
-PATIENCE = 20.0
-MOST_FILES = 200
+STAT_TIMEOUT_S = 20.0
+MAX_COUNTED_FILES = 200
 """New files whose lines are counted; more are only counted as files."""
-LARGE = 1024 * 1024
+MAX_COUNTED_BYTES = 1024 * 1024
 """Bytes from which on nobody counts the lines of a new file."""
 
 
@@ -28,19 +28,19 @@ def size_of(project: Project, folder: Path, *mains: str) -> Size:
     """
     with look(project, folder) as seen:
         base = _left(seen, mains)
-        words = ("diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, base, "--")
-        told = seen.run(*words, patience=PATIENCE)
-        listed = seen.run("ls-files", "-z", "--others", "--exclude-standard", patience=PATIENCE)
+        words = ("diff", "--numstat", "-z", "--no-renames", *PLAIN_DIFF, NO_SUBMODULES, base, "--")
+        told = seen.run(*words, patience=STAT_TIMEOUT_S)
+        listed = seen.run("ls-files", "-z", "--others", "--exclude-standard", patience=STAT_TIMEOUT_S)
     lines = [entry.split(b"\t", 2) for entry in told.split(b"\0") if entry]
     plus, minus = (sum(int(line[i]) for line in lines if line[i].isdigit()) for i in (0, 1))
     new = [name for name in listed.split(b"\0") if name]
-    plus += sum(_lines(folder, name) for name in new[:MOST_FILES])
+    plus += sum(_lines(folder, name) for name in new[:MAX_COUNTED_FILES])
     return Size(plus, minus, len(lines) + len(new))
 
 
-def _left(seen: Look, mains: Sequence[str]) -> str:
+def _left(seen: CheckoutStatus, mains: Sequence[str]) -> str:
     """Return the commit where the worktree's own work begins; the last main if git knows nothing in common."""
-    asked = seen.ask("merge-base", "--end-of-options", "HEAD", *mains, patience=PATIENCE)
+    asked = seen.ask("merge-base", "--end-of-options", "HEAD", *mains, patience=STAT_TIMEOUT_S)
     return asked.stdout.decode().strip() if asked.returncode == 0 else mains[-1]
 
 
@@ -49,18 +49,10 @@ def sizes_of(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size
 
     Those that git cannot read are left out.
     """
-    return _all_but_broken(project, main, list(dict.fromkeys(tips)), time.monotonic() + PATIENCE)
-
-
-def _all_but_broken(project: Project, main: str, tips: Sequence[str], until: float) -> dict[str, Size]:
     try:
-        return _measured(project, main, tips)
-    except ToolFailed:
-        if len(tips) < 2 or time.monotonic() > until:
-            return {}
-    half = len(tips) // 2
-    parts = (tips[:half], tips[half:])
-    return {tip: size for part in parts for tip, size in _all_but_broken(project, main, part, until).items()}
+        return without_unreadable(lambda some: _measured(project, main, some), list(dict.fromkeys(tips)))
+    except DidNotRun:
+        return {}
 
 
 def _measured(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size]:
@@ -70,9 +62,9 @@ def _measured(project: Project, main: str, tips: Sequence[str]) -> dict[str, Siz
     found: dict[tuple[str, str], Size] = {}
     if not pairs:
         return {}
-    words = ("diff-tree", "--stdin", "-r", "-M", "--numstat", "--no-ext-diff", "--no-textconv")
+    words = ("diff-tree", "--stdin", "-r", "-M", "--numstat", *PLAIN_DIFF)
     pair = ("", "")
-    for line in git(*words, at=project.common, stdin=asked, patience=PATIENCE).splitlines():
+    for line in git(*words, at=project.common, stdin=asked, patience=STAT_TIMEOUT_S).splitlines():
         plus, tab, rest = line.partition(b"\t")
         if not tab:
             one, other = line.decode().split(" ")
@@ -88,7 +80,7 @@ def _measured(project: Project, main: str, tips: Sequence[str]) -> dict[str, Siz
 def _lines(folder: Path, name: bytes) -> int:
     path = folder / name.decode("utf-8", "surrogateescape")
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGE:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_COUNTED_BYTES:
             return 0
         data = path.read_bytes()
     except OSError:

@@ -13,23 +13,23 @@ from pathlib import Path
 
 from covey.errors import Unavailable
 
-PATIENCE = 600.0
+LOCK_TIMEOUT_S = 600.0
 """Seconds that a lock may be waited for: as long as the slowest checkout may take."""
-SETTLED = 1.0
+LEFT_BEHIND_S = 1.0
 """Seconds for which a lock file of git stands unchanged before it counts as left behind."""
-_PAUSE = 0.004
+_PAUSE_S = 0.004
 
 _threads: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 _door = threading.Lock()
 
 
 @contextlib.contextmanager
-def held(path: Path, patience: float = PATIENCE) -> Iterator[int]:
+def held(path: Path) -> Iterator[int]:
     """Hold an exclusive lock on a file among all threads and processes; its descriptor may be lent to git."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + LOCK_TIMEOUT_S
     with _door:
         mine = _threads[path]
-    if not mine.acquire(timeout=patience):
+    if not mine.acquire(timeout=LOCK_TIMEOUT_S):
         raise _busy(path)
     try:
         fd = _take(path, deadline)
@@ -57,7 +57,7 @@ def _take(path: Path, deadline: float) -> int:
             if _is_at(path, fd):
                 return fd
         except BlockingIOError:
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE_S)
         os.close(fd)
         if time.monotonic() > deadline:
             raise _busy(path)
@@ -80,8 +80,8 @@ def clear_left_behind(lock: Path) -> None:
     began = time.monotonic()
     try:
         first = lock.stat()
-        while time.time() - first.st_mtime < SETTLED and time.monotonic() - began < SETTLED:
-            time.sleep(_PAUSE)
+        while time.time() - first.st_mtime < LEFT_BEHIND_S and time.monotonic() - began < LEFT_BEHIND_S:
+            time.sleep(_PAUSE_S)
             now = lock.stat()
             if (now.st_ino, now.st_mtime_ns) != (first.st_ino, first.st_mtime_ns):
                 first, began = now, time.monotonic()

@@ -17,39 +17,32 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from covey.core.events import FIRST, Event, digest
-from covey.core.origins import AGAIN, MAIL, PRIVATE, PROMPTS, Line, follow
+from covey.core.history.origins import IMPORT_AGAIN_HINT, MAIL, PRIVATE, PROMPTS, Line, follow
 from covey.errors import CoveyError, Refused, ToolFailed
-from covey.git import refs
+from covey.git import objects, refs
+from covey.git.candidates.candidates import resolve
+from covey.git.identity import AUTHOR_AND_COMMITTER, FETCH_ONLY, INCOMING_REFS, KEPT_REFS, LOG_REFS, NO_PROMPT
+from covey.git.objects import Writer
 from covey.git.project import Project
 from covey.git.refs import Order
 from covey.git.run import complaint, git, try_git
 from covey.values import dataclass
 
-REFS = "refs/covey/log/"
-INCOMING = "refs/covey/incoming/"
-KEPT = "refs/covey/kept/"
-"""Where we advise to keep an export that is made anew."""
-SEGMENT = 10_000
-FORMAT = 1
-FETCH_PATIENCE = 300.0
-WRITE_PATIENCE = 300.0
-LARGEST = 512 * 1024 * 1024
+SEGMENT_EVENTS = 10_000
+FORMAT_VERSION = 1
+LOG_FETCH_TIMEOUT_S = 300.0
+LOG_WRITE_TIMEOUT_S = 300.0
+MAX_EXPORT_BYTES = 512 * 1024 * 1024
 """Bytes of one file of an export that we are willing to read."""
 
 _LOG = re.compile(r"[0-9a-f]{32}\Z")
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "covey"), ("EMAIL", "covey@localhost"))
-}
+_ENV = {**NO_PROMPT, **AUTHOR_AND_COMMITTER}
 
 
 class Meta(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,14 +94,6 @@ class Export:
     included: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Entry:
-    mode: str
-    kind: str
-    oid: str
-    name: str
-
-
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Line).decode
 _decode_meta = msgspec.json.Decoder(Meta).decode
@@ -121,23 +106,25 @@ _decode_data = msgspec.json.Decoder(dict[str, Any]).decode
 def export(project: Project, source: Source, included: Iterable[str]) -> Export:
     """Bring the project's own log to its ref, from where the last export ended; nothing new makes no commit."""
     wanted = tuple(sorted(set(included)))
-    ref = REFS + source.log
-    old = _resolve(project, ref)
+    ref = LOG_REFS + source.log
+    old = resolve(project, ref)
     meta = None if old is None else read_meta(project, source.log, old)
     if old is not None and meta is not None:
         _check_continues(source, meta, wanted, ref)
         if meta.seq == source.seq:
             return Export(ref, old, meta.seq, 0, wanted)
-    after = 0 if meta is None else meta.seq // SEGMENT * SEGMENT
+    after = 0 if meta is None else meta.seq // SEGMENT_EVENTS * SEGMENT_EVENTS
     segments, blobs = _finished(project, old, after)
     names: set[str] = set()
     for lines in _segments(source, meta, after, wanted, names):
-        segments.append(_Entry("100644", "blob", _write(project, b"\n".join(lines) + b"\n"), _name(after)))
+        segments[_name(after)] = _write(project, b"\n".join(lines) + b"\n")
         after += len(lines)
-    blobs += _write_texts(project, source, names - {entry.name for entry in blobs})
+    if missing := sorted(names - blobs.keys()):
+        blobs |= _write_texts(Writer(project, len(next(iter(segments.values())))), source, missing)
     tree = _write_tree(project, source, wanted, segments, blobs)
     first = 1 if meta is None else meta.seq + 1
-    commit = _commit(project, tree, old, _message(source, wanted, first))
+    parents, message = [] if old is None else ["-p", old], _message(source, wanted, first)
+    commit = _git(project, "commit-tree", tree, *parents, stdin=message.encode()).decode().strip()
     _move(project, ref, commit, old)
     return Export(ref, commit, source.seq, source.seq - first + 1, wanted)
 
@@ -145,31 +132,34 @@ def export(project: Project, source: Source, included: Iterable[str]) -> Export:
 def _check_continues(source: Source, meta: Meta, wanted: tuple[str, ...], ref: str) -> None:
     if tuple(meta.included) != wanted:
         have = " and ".join(meta.included) or "neither mail nor prompts"
-        raise Refused(f"The export in {ref} includes {have}, and that cannot change within it.", hint=_anew(ref))
+        raise Refused(
+            f"The export in {ref} includes {have}, and that cannot change within it.", hint=_export_again(ref)
+        )
     ahead = meta.seq > source.seq
     if ahead or (meta.seq == source.seq and meta.head != source.hash.hex()):
         why = f"it has {meta.seq} events, and the log has {source.seq}" if ahead else "its last event is another one"
         raise Refused(f"The export in {ref} is not of this log: {why}.", hint=_if_right(ref))
 
 
-def _anew(ref: str) -> str:
+def _export_again(ref: str) -> str:
     """Say how an export is begun again; git keeps no trace of a ref of ours that is deleted."""
-    kept = ref.replace(REFS, KEPT)
+    kept = ref.replace(LOG_REFS, KEPT_REFS)
     return (
-        f"To export anew: git update-ref {kept} {ref} keeps the old one, git update-ref -d {ref} makes room; then "
+        f"To export again: git update-ref {kept} {ref} keeps the old one, git update-ref -d {ref} makes room; then "
         "export again, and push with --force."
     )
 
 
 def _if_right(ref: str) -> str:
-    return f"After a backup was restored, this is to be expected. {_anew(ref)}"
+    return f"After a backup was restored, this is to be expected. {_export_again(ref)}"
 
 
-def _finished(project: Project, old: str | None, after: int) -> tuple[list[_Entry], list[_Entry]]:
+def _finished(project: Project, old: str | None, after: int) -> tuple[dict[str, str], dict[str, str]]:
     """Return the segments of the last export that can grow no more, and its long texts."""
     if old is None:
-        return [], []
-    segments = [entry for entry in _entries(project, f"{old}:events") if entry.name <= _name(after - SEGMENT)]
+        return {}, {}
+    last = _name(after - SEGMENT_EVENTS)
+    segments = {name: blob for name, blob in _entries(project, f"{old}:events").items() if name <= last}
     return segments, _entries(project, f"{old}:blobs")
 
 
@@ -185,10 +175,10 @@ def _segments(
             raise _damaged(source, seq + 1)
         seq, link = event.seq, digest(event)
         if meta is not None and seq == meta.seq and link.hex() != meta.head:
-            ref = REFS + source.log
+            ref = LOG_REFS + source.log
             raise Refused(f"The export in {ref} is a fork of this log at event {seq}.", hint=_if_right(ref))
         lines.append(_line(event, link, wanted, names))
-        if len(lines) == SEGMENT:
+        if len(lines) == SEGMENT_EVENTS:
             yield lines
             lines = []
     if seq != source.seq or link != source.hash:
@@ -245,63 +235,40 @@ def _message(source: Source, wanted: tuple[str, ...], first: int) -> str:
 # Writing objects and refs
 
 
-def _env(project: Project) -> dict[str, str]:
-    return {"GIT_DIR": str(project.common), "GIT_TERMINAL_PROMPT": "0", **_IDENTITY}
-
-
-def _git(project: Project, *words: str, stdin: bytes | None = None, patience: float = WRITE_PATIENCE) -> bytes:
-    return git(*words, at=project.common, stdin=stdin, env=_env(project), patience=patience)
+def _git(project: Project, *words: str, stdin: bytes | None = None, patience: float = LOG_WRITE_TIMEOUT_S) -> bytes:
+    return git(*words, at=project.common, stdin=stdin, env=_ENV, patience=patience)
 
 
 def _write(project: Project, content: bytes) -> str:
     return _git(project, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
 
-def _write_texts(project: Project, source: Source, names: set[str]) -> list[_Entry]:
-    """Write those long texts that are still kept, many in one call of git."""
-    entries: list[_Entry] = []
-    ordered = sorted(names)
-    for start in range(0, len(ordered), 200):
-        with TemporaryDirectory() as folder:
-            kept: list[str] = []
-            for name in ordered[start : start + 200]:
-                text = source.text(name)
-                if text is not None:
-                    (Path(folder) / name).write_bytes(text.encode())
-                    kept.append(name)
-            paths = "".join(f"{folder}/{name}\n" for name in kept)
-            oids = _git(project, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths.encode())
-            entries += [
-                _Entry("100644", "blob", oid, name) for oid, name in zip(oids.decode().split(), kept, strict=True)
-            ]
-    return entries
+def _write_texts(writer: Writer, source: Source, names: Sequence[str]) -> dict[str, str]:
+    """Write those long texts that are still kept."""
+    texts = ((name, source.text(name)) for name in names)
+    return {name: writer.write("blob", text.encode()) for name, text in texts if text is not None}
 
 
 def _write_tree(
-    project: Project, source: Source, wanted: tuple[str, ...], segments: list[_Entry], blobs: list[_Entry]
+    project: Project, source: Source, wanted: tuple[str, ...], segments: dict[str, str], blobs: dict[str, str]
 ) -> str:
     meta = Meta(
-        format=FORMAT,
+        format=FORMAT_VERSION,
         log=source.log,
         project=source.project,
         included=list(wanted),
         seq=source.seq,
         head=source.hash.hex(),
     )
-    entries = [_Entry("040000", "tree", _tree(project, segments), "events")]
-    entries += [_Entry("040000", "tree", _tree(project, blobs), "blobs")] if blobs else []
+    folders = {"events": _tree(project, segments)} | ({"blobs": _tree(project, blobs)} if blobs else {})
     text = msgspec.json.format(_encode(meta), indent=2) + b"\n"
-    return _tree(project, [*entries, _Entry("100644", "blob", _write(project, text), "meta.json")])
+    return _tree(project, {"meta.json": _write(project, text)}, folders)
 
 
-def _tree(project: Project, entries: list[_Entry]) -> str:
-    listing = "".join(f"{entry.mode} {entry.kind} {entry.oid}\t{entry.name}\n" for entry in entries)
-    return _git(project, "mktree", stdin=listing.encode()).decode().strip()
-
-
-def _commit(project: Project, tree: str, parent: str | None, message: str) -> str:
-    parents = [] if parent is None else ["-p", parent]
-    return _git(project, "commit-tree", tree, *parents, stdin=message.encode()).decode().strip()
+def _tree(project: Project, files: dict[str, str], folders: dict[str, str] | None = None) -> str:
+    lines = [f"100644 blob {blob}\t{name}\n" for name, blob in files.items()]
+    lines += [f"040000 tree {tree}\t{name}\n" for name, tree in (folders or {}).items()]
+    return _git(project, "mktree", stdin="".join(lines).encode()).decode().strip()
 
 
 def _move(project: Project, ref: str, new: str, old: str | None) -> None:
@@ -314,62 +281,60 @@ def _move(project: Project, ref: str, new: str, old: str | None) -> None:
 # Reading
 
 
-def _resolve(project: Project, ref: str) -> str | None:
-    asked = try_git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", at=project.common, env=_env(project))
-    return asked.stdout.decode().strip() if asked.returncode == 0 else None
-
-
-def _entries(project: Project, tree: str) -> list[_Entry]:
-    """Return what a tree has in it; nothing if there is no such tree."""
-    asked = try_git("ls-tree", "-z", "--full-tree", tree, at=project.common, env=_env(project))
+def _entries(project: Project, tree: str) -> dict[str, str]:
+    """Return the names and contents of the files of a folder, in its order; nothing if there is no such folder."""
+    asked = try_git("ls-tree", "-z", "--full-tree", tree, at=project.common, env=_ENV)
     if asked.returncode != 0:
-        return []
+        return {}
     found = (entry.partition("\t") for entry in asked.stdout.decode(errors="replace").split("\0") if entry)
-    heads = ((*head.split(" "), name) for head, _, name in found)
-    return [_Entry(mode, kind, oid, name) for mode, kind, oid, name in heads]
+    return {name: head.split(" ")[2] for head, _, name in found}
 
 
 def _content(project: Project, log: str, name: str) -> bytes:
     """Return a file of an export, unless it is larger than any that we would write."""
-    size = try_git("cat-file", "-s", name, at=project.common, env=_env(project))
-    if size.returncode != 0:
+    (info,) = objects.infos(project, [name])
+    if info is None or info.kind != "blob":
         raise Refused(f"The export of the log {log} lacks {name.partition(':')[2] or name}.")
-    if int(size.stdout) > LARGEST:
-        raise Refused(f"The export of the log {log} has a file of {int(size.stdout)} bytes, which is too large.")
-    return _git(project, "cat-file", "blob", name)
+    if info.size > MAX_EXPORT_BYTES:
+        raise Refused(f"The export of the log {log} has a file of {info.size} bytes, which is too large.")
+    ((_, content),) = objects.contents(project, [info.name], LOG_WRITE_TIMEOUT_S)
+    return content
 
 
 def exported(project: Project) -> dict[str, str]:
     """Return the commit of every export in the repository, by the id of its log."""
-    printed = _git(project, "for-each-ref", "--format=%(refname) %(objectname)", REFS).decode()
-    pairs = (line.removeprefix(REFS).split(" ") for line in printed.splitlines())
-    return {pair[0]: pair[1] for pair in pairs if _LOG.match(pair[0])}
+    return _by_log(project, LOG_REFS)
+
+
+def _by_log(project: Project, below: str) -> dict[str, str]:
+    named = {name.removeprefix(below): commit for name, commit in refs.listed(project, below).items()}
+    return {log: commit for log, commit in named.items() if _LOG.match(log)}
 
 
 def read_meta(project: Project, log: str, commit: str) -> Meta:
-    """Return what an export says of itself, or refuse one that is none."""
+    """Return what an export says of itself; refuse what is not an export."""
     try:
         meta = _decode_meta(_content(project, log, f"{commit}:meta.json"))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Refused(f"{REFS}{log} holds no export of a log: {error}.") from None
-    if meta.format != FORMAT:
-        raise Refused(f"{REFS}{log} is of the format {meta.format}, and this covey reads {FORMAT}.")
+        raise Refused(f"{LOG_REFS}{log} holds no export of a log: {error}.") from None
+    if meta.format != FORMAT_VERSION:
+        raise Refused(f"{LOG_REFS}{log} is of the format {meta.format}, and this covey reads {FORMAT_VERSION}.")
     if meta.log != log:
-        raise Refused(f"{REFS}{log} holds the log {meta.log[:80]!r}, not the one that it is named for.")
+        raise Refused(f"{LOG_REFS}{log} holds the log {meta.log[:80]!r}, not the one that it is named for.")
     return meta
 
 
 def read_lines(project: Project, log: str, commit: str, after: int) -> Iterator[Line]:
     """Yield the events of an export after a number, in the order in which they stand there."""
-    first = _name(after // SEGMENT * SEGMENT)
-    for entry in _entries(project, f"{commit}:events"):
-        if entry.name < first:
+    first = _name(after // SEGMENT_EVENTS * SEGMENT_EVENTS)
+    for name, blob in _entries(project, f"{commit}:events").items():
+        if name < first:
             continue
-        for number, text in enumerate(_content(project, log, entry.oid).splitlines(), 1):
+        for number, text in enumerate(_content(project, log, blob).splitlines(), 1):
             try:
                 line = _read_line(text)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                raise Refused(f"Line {number} of {entry.name} in {REFS}{log} is no event: {error}.") from None
+                raise Refused(f"Line {number} of {name} in {LOG_REFS}{log} is not an event: {error}.") from None
             if line.event.seq > after:
                 yield line
 
@@ -398,8 +363,8 @@ def check(project: Project, log: str, commit: str, seq: int, link: bytes) -> int
 
 def read_texts(project: Project, log: str, commit: str) -> Iterator[str]:
     """Yield the long texts of an export, each checked against its hash by whoever looks for it."""
-    for entry in _entries(project, f"{commit}:blobs"):
-        yield _content(project, log, entry.oid).decode(errors="replace")
+    for blob in _entries(project, f"{commit}:blobs").values():
+        yield _content(project, log, blob).decode(errors="replace")
 
 
 # Fetch
@@ -411,27 +376,25 @@ def fetch(project: Project, source: str, own: str, *, again: bool = False) -> li
     A ref that we have is only ever moved forward, unless it is to be taken again. They arrive aside first, so that
     nothing of ours is overwritten.
     """
-    aside = f"{INCOMING}{secrets.token_hex(8)}/"
+    aside = f"{INCOMING_REFS}{secrets.token_hex(8)}/"
     try:
-        _git(
-            project, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-            "--no-auto-maintenance", "--refmap=", "--", source, f"+{REFS}*:{aside}*", patience=FETCH_PATIENCE,
-        )  # fmt: skip
-        printed = _git(project, "for-each-ref", "--format=%(refname) %(objectname)", aside).decode()
-        pairs = [line.removeprefix(aside).split(" ") for line in printed.splitlines()]
-        refused = [_take(project, log, new, again=again) for log, new in pairs if log != own and _LOG.match(log)]
+        _git(project, *FETCH_ONLY, "--", source, f"+{LOG_REFS}*:{aside}*", patience=LOG_FETCH_TIMEOUT_S)
+        found = _by_log(project, aside).items()
+        refused = [_take(project, log, new, again=again) for log, new in found if log != own]
     finally:
-        _forget(project, aside)
+        refs.change(project, *(Order(name, None) for name in refs.values(project, aside)))
     return [error for error in refused if error is not None]
 
 
 def _take(project: Project, log: str, new: str, *, again: bool) -> CoveyError | None:
-    ref = REFS + log
-    old = _resolve(project, ref)
+    ref = LOG_REFS + log
+    old = resolve(project, ref)
     if old == new or (old is not None and _is_behind(project, new, old)):
         return None
     if old is not None and not again and not _is_behind(project, old, new):
-        return Refused(f"The log {log} that was fetched is not a continuation of the one in {ref}.", hint=AGAIN)
+        return Refused(
+            f"The log {log} that was fetched is not a continuation of the one in {ref}.", hint=IMPORT_AGAIN_HINT
+        )
     try:
         _move(project, ref, new, old)
     except CoveyError as error:
@@ -440,8 +403,4 @@ def _take(project: Project, log: str, new: str, *, again: bool) -> CoveyError | 
 
 
 def _is_behind(project: Project, one: str, other: str) -> bool:
-    return try_git("merge-base", "--is-ancestor", one, other, at=project.common, env=_env(project)).returncode == 0
-
-
-def _forget(project: Project, aside: str) -> None:
-    refs.change(project, *(Order(name, None) for name in refs.values(project, aside)))
+    return try_git("merge-base", "--is-ancestor", one, other, at=project.common, env=_ENV).returncode == 0

@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import functools
 import hashlib
-import itertools
 import os
 import re
 import secrets
@@ -26,23 +25,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from covey import files
 from covey.errors import ToolFailed
 from covey.git.project import Project
-from covey.git.run import PATIENCE, complaint, environment, git, try_git
+from covey.git.run import GIT_TIMEOUT_S, complaint, environment, git, try_git
 from covey.values import dataclass
 
 IDLE_S = 2.0
 """Seconds after its last answer that a reader stays."""
-MOST_AGE_S = 30.0
-MOST_IDLE = 4
+MAX_AGE_S = 30.0
+MAX_IDLE_READERS = 4
 """Readers of one repository that are kept; as many as ask at the same time are started."""
 CHUNK_BYTES = 256 * 1024
-FASTEST = 1
+FASTEST_LEVEL = 1
 """How hard objects are compressed: gc does it better, and later."""
 FULL = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _FORM = "--batch-command=%(objectname) %(objecttype) %(objectsize)"
 _FOUND = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64}) (commit|tree|blob|tag) ([0-9]+)")
-_PARENT = re.compile(rb"parent ([0-9a-f]{40}|[0-9a-f]{64})")
 _LEFT_TO_GIT = r"^(core\.sharedrepository|extensions\.compatobjectformat)$"
 """Settings under which a new object needs more than its file."""
 
@@ -149,7 +148,7 @@ class _Reader:
 
     def is_fresh(self, now: float) -> bool:
         """Say whether it may be asked again."""
-        return now < min(self.used + IDLE_S, self.began + MOST_AGE_S) and self._process.poll() is None
+        return now < min(self.used + IDLE_S, self.began + MAX_AGE_S) and self._process.poll() is None
 
 
 _idle: dict[Path, list[_Reader]] = {}
@@ -157,13 +156,13 @@ _lock = threading.Lock()
 _timer: threading.Timer | None = None
 
 
-def infos(project: Project, names: Sequence[str], patience: float = PATIENCE) -> list[Info | None]:
+def infos(project: Project, names: Sequence[str], patience: float = GIT_TIMEOUT_S) -> list[Info | None]:
     """Return what objects names stand for, None where git knows none."""
     answers = _ask(project, b"info", names, patience)
     return [None if answer is None else answer[0] for answer in answers]
 
 
-def contents(project: Project, names: Sequence[str], patience: float = PATIENCE) -> Iterator[tuple[Info, bytes]]:
+def contents(project: Project, names: Sequence[str], patience: float = GIT_TIMEOUT_S) -> Iterator[tuple[Info, bytes]]:
     """Yield what objects are and hold, in the order of their names; all have to be there."""
     for name, answer in zip(names, _ask(project, b"contents", names, patience), strict=True):
         if answer is None:
@@ -220,14 +219,12 @@ def _give(common: Path, reader: _Reader) -> None:
     global _timer
     with _lock:
         kept = _idle.setdefault(common, [])
-        if len(kept) >= MOST_IDLE:
+        if len(kept) >= MAX_IDLE_READERS:
             reader.close()
             return
         kept.append(reader)
         if _timer is None:
-            _timer = threading.Timer(IDLE_S, _sweep)
-            _timer.daemon = True
-            _timer.start()
+            _timer = _sweep_later()
 
 
 def _sweep() -> None:
@@ -241,11 +238,14 @@ def _sweep() -> None:
                 reader.close()
             if not kept:
                 del _idle[common]
-        _timer = None
-        if _idle:
-            _timer = threading.Timer(IDLE_S, _sweep)
-            _timer.daemon = True
-            _timer.start()
+        _timer = _sweep_later() if _idle else None
+
+
+def _sweep_later() -> threading.Timer:
+    timer = threading.Timer(IDLE_S, _sweep)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def close() -> None:
@@ -272,27 +272,12 @@ atexit.register(close)
 os.register_at_fork(after_in_child=_forget)
 
 
-# Commits
-
-
-def is_near_ancestor(project: Project, old: str, new: str, steps: int) -> bool:
-    """Say whether `old` is found within so many steps from `new`, both by their full names; no means only not near."""
-    seen, level = {new}, [new]
-    for _ in range(steps):
-        parents = [parent for _, content in contents(project, level) for parent in _parents(content)]
-        if old in parents:
-            return True
-        level = [parent for parent in dict.fromkeys(parents) if parent not in seen]
-        seen.update(level)
-        if not level or len(seen) > 4 * steps:
-            return False
-    return False
-
-
-def _parents(commit: bytes) -> list[str]:
-    """Return the parents of a commit: only what stands right after its tree is one to git."""
-    lines = commit.partition(b"\n\n")[0].split(b"\n")[1:]
-    return [found[1].decode() for found in itertools.takewhile(bool, map(_PARENT.fullmatch, lines)) if found]
+def name_of(kind: str, content: bytes, digits: int) -> str:
+    """Return the name that git gives to an object, of so many digits."""
+    hashed = hashlib.new("sha1" if digits == 40 else "sha256", usedforsecurity=False)
+    hashed.update(b"%s %d\0" % (kind.encode(), len(content)))
+    hashed.update(content)
+    return hashed.hexdigest()
 
 
 # Writing
@@ -319,7 +304,7 @@ class Writer:
         place = self._top / name[:2] / name[2:]
         try:
             if not _is_fresh_now(place):
-                self._put(place, zlib.compress(whole, FASTEST))
+                self._put(place, zlib.compress(whole, FASTEST_LEVEL))
         except OSError:  # a gc that took the folder away just then, a full disk: git finds a way or says why not
             return self._written_by_git(kind, content)
         return name
@@ -344,11 +329,8 @@ class Writer:
 
 def _needs_git(project: Project) -> bool:
     """Say whether only git knows how a new object is to be kept: for a group of people, or under two names."""
-    try:
-        if (project.common / "objects").stat().st_mode & stat.S_ISGID:
-            return True
-        config = (project.common / "config").stat()
-    except OSError:
+    folder, config = (files.status(project.common / name, follow=True) for name in ("objects", "config"))
+    if folder is None or config is None or folder.st_mode & stat.S_ISGID:
         return True
     return _asks_for_git(project.common, config.st_mtime_ns, config.st_ino, config.st_size)
 

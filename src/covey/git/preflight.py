@@ -14,7 +14,7 @@ from covey.git.run import git, try_git
 
 OLDEST = (2, 39)
 """The first git that merges without a checkout."""
-_LISTING_PATIENCE = 300.0
+_LISTING_TIMEOUT_S = 300.0
 _LFS = re.compile(rb"\bfilter=lfs\b")
 
 
@@ -59,7 +59,8 @@ def _unfit_content(project: Project, main: str) -> str | None:
     extra = project.common / "info" / "attributes"
     if not has_lfs and not (extra.is_file() and _LFS.search(extra.read_bytes())):
         return None
-    if shutil.which("git-lfs") is None and not (_exec_path() / "git-lfs").exists():
+    own_programs = Path(git("--exec-path", at=Path("/"), discover=True).decode().strip())
+    if shutil.which("git-lfs") is None and not (own_programs / "git-lfs").exists():
         return f"{main} keeps files in Git LFS, and git-lfs is not installed: install it, then run git lfs install."
     if not any(try_git("config", f"filter.lfs.{kind}", at=project.common).stdout for kind in ("process", "smudge")):
         return f"{main} keeps files in Git LFS, which is not set up for you: run git lfs install."
@@ -69,13 +70,9 @@ def _unfit_content(project: Project, main: str) -> str | None:
 @lru_cache(maxsize=16)
 def _content(common: Path, tree: str) -> tuple[bool, bool]:
     """Say whether a tree has submodules, and whether it has files in Git LFS; a tree never changes."""
-    listed = git("ls-tree", "-r", "-z", "--full-tree", tree, at=common, patience=_LISTING_PATIENCE).split(b"\0")
+    listed = git("ls-tree", "-r", "-z", "--full-tree", tree, at=common, patience=_LISTING_TIMEOUT_S).split(b"\0")
     has_modules = any(line.startswith(b"160000 ") or line.endswith(b"\t.gitmodules") for line in listed)
     attributes = [line.split()[2] for line in listed if line.endswith((b"/.gitattributes", b"\t.gitattributes"))]
     asked = b"".join(blob + b"\n" for blob in attributes)
-    content = git("cat-file", "--batch", at=common, stdin=asked, patience=_LISTING_PATIENCE) if asked else b""
+    content = git("cat-file", "--batch", at=common, stdin=asked, patience=_LISTING_TIMEOUT_S) if asked else b""
     return has_modules, _LFS.search(content) is not None
-
-
-def _exec_path() -> Path:
-    return Path(git("--exec-path", at=Path("/"), discover=True).decode().strip())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from covey.errors import Invalid, Refused, Unavailable
 from covey.git.run import git, try_git
 from covey.values import dataclass
+
+MAIN_LISTING_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,35 @@ class Project:
     def database(self) -> Path:
         """Return the file of the store."""
         return self.state / "covey.db"
+
+    @cached_property
+    def runs(self) -> Path:
+        """Return the folder with a folder for each run."""
+        return self.state / "runs"
+
+    def run_folder(self, run: str) -> Path:
+        """Return the folder of what a run printed and left behind."""
+        return self.runs / run
+
+    @property
+    def records(self) -> Path:
+        """Return the folder in which is noted which worktrees covey made."""
+        return self.state / "worktrees"
+
+    @property
+    def aside(self) -> Path:
+        """Return the folder of what git knew of worktrees that are kept aside."""
+        return self.state / "aside"
+
+    @property
+    def hooks(self) -> Path:
+        """Return the folder of the guard's hooks and settings."""
+        return self.state / "hooks"
+
+    @property
+    def worktrees_lock(self) -> Path:
+        """Return the file that is locked while the list of worktrees changes."""
+        return self.state / "worktrees.lock"
 
     @property
     def lock(self) -> Path:
@@ -66,7 +98,7 @@ class Project:
 
     @property
     def is_begun(self) -> bool:
-        """Say whether covey looks after this repository; a file that was emptied is no board."""
+        """Say whether covey looks after this repository; an empty file does not count."""
         return self.database.exists() and self.database.stat().st_size > 0
 
     def must_be_begun(self) -> Project:
@@ -91,7 +123,7 @@ class Project:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in a file; one that is missing or empty can be made anew."""
+    """Return the token in a file; covey init replaces one that is missing or empty."""
     try:
         token = path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -134,14 +166,10 @@ def find(folder: Path) -> Project:
         ) from None
     common, own = Path(common_text), Path(own_text)
     if bare_text == "true" and common == own:
-        if folder != common and common.name == ".git" and _is_inside(folder, common):
+        if folder != common and common.name == ".git" and common in folder.parents:
             return find(common.parent)
         return Project(root=common, common=common, bare=True)
     return Project(root=_main_worktree(folder, common, own), common=common, bare=False)
-
-
-def _is_inside(folder: Path, parent: Path) -> bool:
-    return parent == folder or parent in folder.parents
 
 
 def _main_worktree(folder: Path, common: Path, own: Path) -> Path:
@@ -158,9 +186,36 @@ def _main_worktree(folder: Path, common: Path, own: Path) -> Path:
     return common
 
 
-def has_commit_on(project: Project, commit: str, branch: str) -> bool:
-    """Say whether a commit is in the history of a branch."""
-    return try_git("merge-base", "--is-ancestor", commit, f"refs/heads/{branch}", at=project.common).returncode == 0
+def checkout_around(project: Project, folder: Path) -> Path | None:
+    """Return the top of the checkout of a project in which a folder lies, None if it lies in none."""
+    words = ("rev-parse", "--show-toplevel", "--git-common-dir")
+    told = try_git(*words, at=folder, discover=True) if os.path.isdir(folder) else None
+    lines = [] if told is None or told.returncode else os.fsdecode(told.stdout).splitlines()
+    if len(lines) != 2 or os.path.realpath(folder / lines[1]) != os.path.realpath(project.common):
+        return None
+    return Path(lines[0])
+
+
+def first_branch(project: Project) -> str:
+    """Return the branch that is main here: the one checked out, else what git calls a first branch."""
+    checked_out = try_git("symbolic-ref", "--short", "--quiet", "HEAD", at=project.common)
+    if checked_out.returncode == 0:
+        return checked_out.stdout.decode().strip()
+    named = try_git("config", "init.defaultBranch", at=project.common)
+    return named.stdout.decode().strip() if named.returncode == 0 else "main"
+
+
+def has_remote(project: Project, name: str) -> bool:
+    """Say whether git knows a remote of this name."""
+    return try_git("remote", "get-url", "--", name, at=project.common).returncode == 0
+
+
+def messages(project: Project, span: str, most: int) -> list[tuple[str, str]]:
+    """Return subject and body of the newest commits of a span such as main..branch, the newest first."""
+    words = ("log", f"--max-count={most}", "--no-show-signature", "--encoding=UTF-8", "--format=%s%x00%b%x01", span)
+    printed = git(*words, at=project.common).decode(errors="replace")
+    parts = (part.strip("\n").partition("\0") for part in printed.split("\x01"))
+    return [(subject, body) for subject, _, body in parts]
 
 
 def recent_commits(project: Project, since: str) -> list[tuple[str, float, str, str]]:
@@ -176,3 +231,24 @@ def recent_commits(project: Project, since: str) -> list[tuple[str, float, str, 
     )
     lines = (line.split("\0", 3) for line in printed.decode(errors="replace").splitlines())
     return [(parts[0], float(parts[1] or 0), parts[2], parts[3]) for parts in lines if len(parts) == 4]
+
+
+# Which files a branch has
+
+
+def tracked(project: Project, branch: str) -> tuple[str, ...]:
+    """Return the paths of all files of a branch, none if there is no such branch."""
+    asked = try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{tree}}", at=project.common)
+    return _paths(project.common, asked.stdout.decode().strip()) if asked.returncode == 0 else ()
+
+
+def blob(project: Project, name: str) -> bytes:
+    """Return what is in a file of a commit, named as main:README.md; nothing if there is no such file."""
+    return try_git("cat-file", "blob", name, at=project.common).stdout
+
+
+@lru_cache(maxsize=2)
+def _paths(common: Path, tree: str) -> tuple[str, ...]:
+    words = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
+    listed = git(*words, at=common, patience=MAIN_LISTING_TIMEOUT_S)
+    return tuple(path.decode("utf-8", "replace") for path in listed.split(b"\0") if path)

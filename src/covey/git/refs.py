@@ -2,14 +2,13 @@
 
 All sessions share one repository, and git asks no hook about a symbolic ref. A branch of a session may have become
 another name of main: to delete or move what it stands for would delete or move main. So no ref is followed here, each
-is compared with what it was, and one that is no plain ref is taken for what a session made of it: it goes, the value
+is compared with what it was, and one that is not a plain ref is taken for what a session made of it: it goes, the value
 that it had before comes back from its reflog, and the caller tells. Kinds are read from the files, which costs no
 process, since git passes over a ref that leads nowhere and waits for ever at a pipe.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -19,35 +18,43 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from covey import trash
+from covey.git.identity import (
+    COMMITTER,
+    FETCHED_MAIN,
+    INCOMING_REFS,
+    KEPT_REFS,
+    LANDED,
+    LANDED_SINCE,
+    LOG_REFS,
+    OUR_ADDRESSES,
+    RESCUE_REFS,
+    SESSION_DOMAIN,
+    TASK_REFS,
+    UPSTREAM_MAIN,
+    kept_ref,
+)
 from covey.git.locks import clear_left_behind
 from covey.git.project import Project
-from covey.git.run import PATIENCE, settings, try_git
+from covey.git.run import GIT_TIMEOUT_S, git, settings, try_git
 from covey.values import dataclass
 
 OURS = ("refs/heads/covey", "refs/covey")
 """Folders in which all refs are covey's or its sessions'."""
-KEPT = "refs/covey/kept/"
-"""Where refs go that nobody wants to lose and that were in the way."""
-_FOLDERS = (*OURS, *(f"refs/covey/{name}" for name in ("tasks", "kept", "rescue", "log", "incoming")))
-_LEAVES = tuple(f"refs/covey/{name}" for name in ("landed", "landed-since", "upstream", "fetched"))
+_FOLDERS = (*OURS, *(name[:-1] for name in (TASK_REFS, KEPT_REFS, RESCUE_REFS, LOG_REFS, INCOMING_REFS)))
+_LEAVES = (LANDED, LANDED_SINCE, UPSTREAM_MAIN, FETCHED_MAIN)
 _BLOCKED = re.compile(
     rb"cannot create '|blocking reference"
     rb"|\.lock': (File exists|Not a directory|Is a directory|No such file or directory)"
 )
-COVEY = {"GIT_COMMITTER_NAME": "covey", "GIT_COMMITTER_EMAIL": "covey@localhost"}
-"""Who moves refs, whatever the user's own name is."""
-SESSIONS = "@agents.local"
-"""How the address of each session ends."""
-_OUR_ADDRESSES = (COVEY["GIT_COMMITTER_EMAIL"], f"covey{SESSIONS}")
-READ = 512
+REF_FILE_BYTES = 512
 """Bytes of a ref's file that are read: a name and a line end."""
-ROOM_TRIES = 3
+MAKE_ROOM_TRIES = 3
 """Times that room is made for a ref before it is given up: others may be at it just then."""
-LOG_READ = 64 * 1024
+REFLOG_TAIL_BYTES = 64 * 1024
 """Bytes from the end of a reflog that are read."""
 
 _UNTWISTING = threading.Lock()
-_ALONE = COVEY | settings(
+_ALONE = COMMITTER | settings(
     {"core.filesRefLockTimeout": "5000", "core.packedRefsTimeout": "10000", "core.fsync": "reference"}
 )
 _PUT_BACK = "covey: put back"
@@ -74,7 +81,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Twisted:
-    """A ref that was no plain one: what it was instead, and the value from before that it has again, if it has one."""
+    """A ref that was not a plain one: what it was instead, and the earlier value that it has again, if there is one."""
 
     name: str
     what: str
@@ -82,7 +89,17 @@ class Twisted:
 
 
 @dataclass(frozen=True)
-class Moved:
+class _Twist:
+    """What a ref is that is not a plain one, in words; for a link or a symbolic ref also where it leads."""
+
+    what: str = ""
+    target: str = ""
+    is_symbolic: bool = False
+    """Git itself takes it for a symbolic ref, and does not open what it leads to."""
+
+
+@dataclass(frozen=True)
+class RefMove:
     """One line of a reflog: from where to where a ref was moved, by whom, and the message."""
 
     old: str
@@ -94,7 +111,7 @@ class Moved:
 
 
 def change(
-    project: Project, *orders: Order, message: str = "", keep: tuple[int, ...] = (), patience: float = PATIENCE
+    project: Project, *orders: Order, message: str = "", keep: tuple[int, ...] = (), patience: float = GIT_TIMEOUT_S
 ) -> CompletedProcess[bytes]:
     """Move or delete refs, all or none, each only if it is what the order expects; return how git ended."""
     for order in orders:
@@ -108,7 +125,7 @@ def change(
         )
 
     done = run()
-    for _ in range(ROOM_TRIES):
+    for _ in range(MAKE_ROOM_TRIES):
         if done.returncode == 0 or not _BLOCKED.search(done.stderr):
             break
         made = [each for order in orders for each in make_room(project, order.name)]
@@ -123,21 +140,22 @@ def make_room(project: Project, name: str) -> list[Twisted]:
     if not name.startswith(tuple(f"{folder}/" for folder in OURS)):
         return []
     parts = name.split("/")
-    above = {KEPT[:-1], *("/".join(parts[:count]) for count in range(2, len(parts)))}
-    above -= {"refs/heads"} | (set() if _is_sessions(project, OURS[0]) else {OURS[0]})
+    above = {KEPT_REFS[:-1], *("/".join(parts[:count]) for count in range(2, len(parts)))}
+    is_sessions = any(map(is_of_a_session, reflog(project, OURS[0])[-1:]))
+    above -= {"refs/heads"} if is_sessions else {"refs/heads", OURS[0]}
     there = values(project, *above, f"{name}/").items()
     made = [_move_aside(project, each, at) for each, at in there if each in above or each.startswith(f"{name}/")]
     if os.path.lexists(lock := project.common / f"{name}.lock"):
         clear_left_behind(lock)
         made.append(Twisted(name, "locked by nobody", None))
-    if (project.common / name).is_dir() and trash.remove(project.common / name):  # of what are no refs
+    if (project.common / name).is_dir() and trash.remove(project.common / name):  # of files that are not refs
         made.append(Twisted(name, "a folder", None))
     return made
 
 
 def _move_aside(project: Project, name: str, at: str) -> Twisted:
     """Give a ref another name, under which it is in nobody's way."""
-    kept = Order(f"{KEPT}{name.removeprefix('refs/').replace('/', '-')}-{at[:12]}", at)
+    kept = Order(kept_ref(name.removeprefix("refs/"), at), at)
     drop = Order(name, None, at)
     # Where the ref is in the way of its own new name, that can only come after.
     for order in (drop, kept) if f"{kept.name}/".startswith(f"{name}/") else (kept, drop):
@@ -145,15 +163,18 @@ def _move_aside(project: Project, name: str, at: str) -> Twisted:
     return Twisted(name, f"in the way of another, and is {kept.name} now", None)
 
 
-def _is_sessions(project: Project, name: str) -> bool:
-    return any(map(is_of_a_session, reflog(project, name)[-1:]))
-
-
 def values(project: Project, *patterns: str) -> dict[str, str]:
     """Return the refs below some names with what they hold, in one process; symbolic ones are left out."""
     done = try_git("for-each-ref", "--format=%(objectname) %(refname) %(symref)", *patterns, at=project.common)
     lines = (line.split(" ") for line in done.stdout.decode(errors="surrogateescape").splitlines())
     return {line[1]: line[0] for line in lines if len(line) == 3 and not line[2]}
+
+
+def listed(project: Project, *patterns: str) -> dict[str, str]:
+    """Return all refs below some names with what they stand for, symbolic ones too; fails if git does."""
+    printed = git("for-each-ref", "--format=%(objectname) %(refname)", *patterns, at=project.common)
+    lines = (line.split(" ", 1) for line in printed.decode(errors="surrogateescape").splitlines())
+    return {name: commit for commit, name in lines}
 
 
 def value(project: Project, name: str) -> str | None:
@@ -166,35 +187,43 @@ def value(project: Project, name: str) -> str | None:
 
 
 def twist(project: Project, name: str) -> str:
-    """Say what a ref is if it is no plain one, from its file; nothing if it is plain or not there."""
+    """Say what a ref is if it is not a plain one, from its file; nothing if it is plain or not there."""
+    return _twist(project, name).what
+
+
+def _twist(project: Project, name: str) -> _Twist:
     path = project.common / name
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        return _Twist()
     if stat.S_ISDIR(found.st_mode):
-        return ""
+        return _Twist()
     if stat.S_ISLNK(found.st_mode):
-        return f"a link to {os.readlink(path)}"
+        target = os.readlink(path)
+        return _Twist(f"a link to {target}", target, is_symbolic=target.startswith("refs/"))
     if not stat.S_ISREG(found.st_mode):
-        return "no file"
+        return _Twist("no file")
     try:
         with path.open("rb") as file:
-            said = file.read(READ)
+            said = file.read(REF_FILE_BYTES)
     except FileNotFoundError:
-        return ""
+        return _Twist()
     except OSError as error:
-        return f"a file that cannot be read ({error.strerror})"
+        return _Twist(f"a file that cannot be read ({error.strerror})")
     if _VALUE.fullmatch(said):
-        return ""
+        return _Twist()
     named = _NAMED.match(said)
-    return f"a symbolic ref to {named[1].decode(errors='replace')}" if named else "a file without a commit"
+    if named is None:
+        return _Twist("a file without a commit")
+    target = named[1].decode(errors="replace")
+    return _Twist(f"a symbolic ref to {target}", target, is_symbolic=True)
 
 
 def untwist(project: Project, name: str, last: str | None = None) -> Twisted | None:
-    """Remove a ref that is no plain one, never what it leads to, and give it back the value that it had before.
+    """Remove a ref that is not a plain one, never what it leads to, and give it back the value that it had before.
 
-    That is `last` if the caller knows it, else what its reflog says; a value that git does not know is none.
+    That is `last` if the caller knows it, else what its reflog says; a value that git does not know is not put back.
     One thread at a time: what another has just put back must not be taken for where the twisted ref led.
     """
     with _UNTWISTING:
@@ -203,18 +232,18 @@ def untwist(project: Project, name: str, last: str | None = None) -> Twisted | N
 
 def _untwist(project: Project, name: str, last: str | None) -> Twisted | None:
     led_away = clear_way(project, name)
-    what = twist(project, name) or led_away
+    twisted = _twist(project, name)
+    what = twisted.what or led_away
     if not what:
         return None
     value = last or value_before(project, name)
-    if value is not None and _is_symbolic(what):
-        # In one step: whoever kills us finds it as it was or as it shall be, and never an older one in packed-refs.
+    if value is not None and twisted.is_symbolic:
+        # In one step: whoever kills us finds it as it was or as it should be, and never an older one in packed-refs.
         change(project, Order(name, value), message=_PUT_BACK)
         if not twist(project, name):
             return Twisted(name, what, value)
     if not led_away:
-        with contextlib.suppress(FileNotFoundError):
-            (project.common / name).unlink()
+        (project.common / name).unlink(missing_ok=True)
     if value is not None and change(project, Order(name, value), message=_PUT_BACK).returncode != 0:
         value = None
     return Twisted(name, what, value)
@@ -225,7 +254,7 @@ def value_before(project: Project, name: str) -> str | None:
 
     git notes there where the new one led then, as if the ref had been moved to it, mostly without a message.
     """
-    target = twist(project, name).rpartition(" ")[2]
+    target = _twist(project, name).target
     led_to = {resolved(project, name), *(move.new for move in (reflog(project, target) if target != name else ()))}
     value = None
     for move in reversed(reflog(project, name)):
@@ -238,28 +267,21 @@ def value_before(project: Project, name: str) -> str | None:
 
 def resolved(project: Project, name: str) -> str | None:
     """Return where a symbolic ref leads in the end; None for any other, and for one that leads nowhere."""
-    if not _is_symbolic(twist(project, name)):
+    if not _twist(project, name).is_symbolic:
         return None
     asked = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", name, at=project.common)
     return asked.stdout.decode().strip() if asked.returncode == 0 else None
 
 
-def _is_symbolic(what: str) -> bool:
-    """Say whether git itself takes a twisted ref for a symbolic one, and does not open what it leads to."""
-    return what.startswith(("a symbolic ref to ", "a link to refs/"))
-
-
 def untwist_all(project: Project, *folders: str) -> list[Twisted]:
-    """Remove each ref in some folders that is no plain one, and return what they were."""
+    """Remove each ref in some folders that is not a plain one, and return what they were."""
     names = [name for folder in folders or OURS for name in _odd(project, folder)]
-    found = (untwist(project, name) for name in names)
-    return [*(each for each in found if each is not None), *([] if folders else _make_room_for_all(project))]
-
-
-def _make_room_for_all(project: Project) -> list[Twisted]:
+    found = [each for name in names if (each := untwist(project, name)) is not None]
+    if folders:
+        return found
     in_the_way = [f"{name}/any" for name in _FOLDERS if (project.common / name).is_file()]
     in_the_way += [name for name in _LEAVES if (project.common / name).is_dir()]
-    return [each for name in in_the_way for each in make_room(project, name)]
+    return found + [each for name in in_the_way for each in make_room(project, name)]
 
 
 def _odd(project: Project, folder: str) -> Iterator[str]:
@@ -287,18 +309,18 @@ def clear_way(project: Project, name: str) -> str:
     return led
 
 
-def reflog(project: Project, name: str) -> list[Moved]:
+def reflog(project: Project, name: str) -> list[RefMove]:
     """Return the last moves of a ref, the newest last, from the file that git keeps of them."""
     return moves(project.common / "logs" / name)
 
 
-def moves(path: Path) -> list[Moved]:
+def moves(path: Path) -> list[RefMove]:
     """Return the last moves that a reflog tells of, the newest last."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return []
         with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_READ))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - REFLOG_TAIL_BYTES))
             lines = file.read().splitlines()
     except OSError:
         return []
@@ -306,11 +328,11 @@ def moves(path: Path) -> list[Moved]:
     return [_moved(each) for each in found if each]
 
 
-def _moved(entry: re.Match[bytes]) -> Moved:
+def _moved(entry: re.Match[bytes]) -> RefMove:
     old, new, email, at, message = (part.decode(errors="replace") for part in entry.groups(b""))
-    return Moved(old, new, email, message, int(at))
+    return RefMove(old, new, email, message, int(at))
 
 
-def is_of_a_session(move: Moved) -> bool:
+def is_of_a_session(move: RefMove) -> bool:
     """Say whether a session made a move, and not covey or a person."""
-    return move.email.endswith(SESSIONS) and move.email not in _OUR_ADDRESSES
+    return move.email.endswith(SESSION_DOMAIN) and move.email not in OUR_ADDRESSES

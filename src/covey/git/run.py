@@ -1,7 +1,7 @@
 """One door to the git program, with a bounded time.
 
 Each call names the repository that it means: a session may rewrite whatever git would find it by, in its worktree and
-in the shared folder. And no call runs a program of which one setting is enough to name it.
+in the shared folder. And no call runs a program that a single setting could name.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from covey.errors import ToolFailed
+from covey.errors import DidNotRun, ToolFailed
 
 if TYPE_CHECKING:
     import subprocess
 
-PATIENCE = 60.0
-_GRACE = 3.0
+K = TypeVar("K")
+N = TypeVar("N")
+V = TypeVar("V")
+GIT_TIMEOUT_S = 60.0
+_GRACE_S = 3.0
 """Seconds that git has, when it is told to end, to take its lock files away."""
-_KEPT = (
+_KEPT_VARIABLES = (
     "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_ALLOW_PROTOCOL", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT",
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM", "GIT_EXEC_PATH",
     "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
@@ -48,15 +51,44 @@ def git(
     at: Path,
     stdin: bytes | None = None,
     env: dict[str, str] | None = None,
-    patience: float = PATIENCE,
-    keep: tuple[int, ...] = (),
+    patience: float = GIT_TIMEOUT_S,
     discover: bool = False,
 ) -> bytes:
     """Run git in a folder and return what it prints; what it complains of becomes the error."""
-    done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience, keep=keep, discover=discover)
+    done = try_git(*words, at=at, stdin=stdin, env=env, patience=patience, discover=discover)
+    return checked(_verb(words), done)
+
+
+def checked(verb: str, done: subprocess.CompletedProcess[bytes]) -> bytes:
+    """Return what a git that has ended printed; what it complained of becomes the error."""
     if done.returncode != 0:
-        raise ToolFailed(f"git {_verb(words)} failed: {complaint(done)}.")
+        raise ToolFailed(f"git {verb} failed: {complaint(done)}.")
     return done.stdout
+
+
+def without_unreadable(read: Callable[[Sequence[K]], dict[N, V]], wanted: Sequence[K]) -> dict[N, V]:
+    """Return what `read` finds for all at once; where git fails on that, for each half: one must not spoil another."""
+    try:
+        return read(wanted)
+    except DidNotRun:
+        raise
+    except ToolFailed:
+        if len(wanted) < 2:
+            return {}
+    half = len(wanted) // 2
+    return without_unreadable(read, wanted[:half]) | without_unreadable(read, wanted[half:])
+
+
+def read_config(*words: str, at: Path, env: dict[str, str] | None = None) -> list[tuple[str, str | None]]:
+    """Return the settings that `git config --get-regexp` finds, each with its value; None where it has none."""
+    printed = try_git("config", "-z", *words, at=at, env=env).stdout.decode(errors="surrogateescape")
+    pairs = (entry.partition("\n") for entry in printed.split("\0") if entry)
+    return [(key, value if sep else None) for key, sep, value in pairs]
+
+
+def quoted(text: str) -> str:
+    """Return a text in double quotes, as git's settings and lists of folders take it."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -69,7 +101,11 @@ def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
 
 def inherited_env() -> dict[str, str]:
     """Return our own environment without what would turn git away from the repository that we name."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name.startswith(_KEPT)}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)
+    }
 
 
 def settings(values: Mapping[str, str]) -> dict[str, str]:
@@ -112,10 +148,6 @@ def _is_repository(place: Path) -> bool:
     return (place / "HEAD").exists() and (place / "objects").is_dir()
 
 
-def _is_git_folder(place: Path) -> bool:
-    return _is_repository(place) or ((place / "HEAD").exists() and _is_entry(place))
-
-
 def environment(at: Path, env: Mapping[str, str], *, discover: bool = False, asks: bool = False) -> dict[str, str]:
     """Return the environment of one git call: the repository by name, and our settings below those of the call.
 
@@ -126,12 +158,12 @@ def environment(at: Path, env: Mapping[str, str], *, discover: bool = False, ask
         named = named_env(Path(env["GIT_DIR"]), Path(work_tree) if work_tree else None)
     elif discover:
         named = {}
-    elif _is_git_folder(at):
+    elif _is_repository(at) or ((at / "HEAD").exists() and _is_entry(at)):
         named = named_env(at)
     elif not at.is_dir():
         raise ToolFailed(f"There is no folder {at}.")
     else:
-        raise ToolFailed(f"{at} is no repository.")
+        raise ToolFailed(f"{at} is not a repository.")
     count = int(env.get("GIT_CONFIG_COUNT", "0"))
     own = {env[f"GIT_CONFIG_KEY_{number}"]: env[f"GIT_CONFIG_VALUE_{number}"] for number in range(count)}
     rest = {name: value for name, value in env.items() if not _NUMBERED.fullmatch(name)}
@@ -144,7 +176,7 @@ def try_git(
     at: Path,
     stdin: bytes | None = None,
     env: dict[str, str] | None = None,
-    patience: float = PATIENCE,
+    patience: float = GIT_TIMEOUT_S,
     keep: tuple[int, ...] = (),
     apart: bool = False,
     discover: bool = False,
@@ -177,13 +209,13 @@ def try_git(
     except FileNotFoundError as error:
         if not at.is_dir():
             raise ToolFailed(f"There is no folder {at}.") from error
-        raise ToolFailed("git is not installed, or not on the PATH.", hint="Install git.") from error
+        raise DidNotRun("git is not installed, or not on the PATH.", hint="Install git.") from error
     except subprocess.TimeoutExpired as error:
-        raise ToolFailed(f"git {_verb(words)} did not end within {patience:g} s.") from error
+        raise DidNotRun(f"git {_verb(words)} did not end within {patience:g} s.") from error
 
 
 def first_of(
-    *words: str, at: Path, most: int, env: dict[str, str] | None = None, patience: float = PATIENCE
+    *words: str, at: Path, most: int, env: dict[str, str] | None = None, patience: float = GIT_TIMEOUT_S
 ) -> tuple[bytes, bool]:
     """Run git, return at most so many bytes of what it prints, and say whether that is all; then it is ended."""
     import subprocess  # as above
@@ -214,8 +246,7 @@ def first_of(
             timer.cancel()
         if len(printed) <= most and process.wait() != 0:
             complaints.seek(0)
-            done = subprocess.CompletedProcess(process.args, process.returncode, b"", complaints.read())
-            raise ToolFailed(f"git {_verb(words)} failed: {complaint(done)}.")
+            checked(_verb(words), subprocess.CompletedProcess((), process.returncode, b"", complaints.read()))
         return printed[:most], len(printed) <= most
 
 
@@ -232,7 +263,7 @@ def _end(process: subprocess.Popen[bytes], *, whole_group: bool) -> None:
 
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE)
+        process.wait(_GRACE_S)
     process.kill()
     if whole_group:
         with contextlib.suppress(ProcessLookupError, PermissionError):

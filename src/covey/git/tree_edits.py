@@ -1,4 +1,4 @@
-"""Trees with some paths changed: only the folders on the way to those are read and written anew.
+"""Trees with some paths changed: only the folders on the way to those are read and rewritten.
 
 What is not as today's git writes trees, and a path that does not hold what the change says it held, is left to git.
 """
@@ -9,17 +9,17 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
-from covey.core import tree_rules
-from covey.core.tree_rules import Row
+from covey.core.merging import tree_rules
+from covey.core.merging.tree_rules import Row
 from covey.errors import ToolFailed
 from covey.git import objects
-from covey.git.carry import Change, Entry
+from covey.git.candidates.candidates import Change, Entry
 from covey.git.objects import Writer
 from covey.git.project import Project
 from covey.values import dataclass
 
-FOLDER = b"40000"
-MODES = (b"100644", b"100755", b"120000", b"160000")
+FOLDER_MODE = b"40000"
+WRITTEN_MODES = (b"100644", b"100755", b"120000", b"160000")
 """What a path can become; an older git has written others."""
 _NOT_NAMES = (b"", b".", b"..", b".git")
 _EMPTY = (hashlib.sha1(b"tree 0\0", usedforsecurity=False).digest(), hashlib.sha256(b"tree 0\0").digest())
@@ -49,7 +49,7 @@ class Edits:
         self._root = self._read(tree)
 
     def apply(self, changes: Iterable[Change]) -> str:
-        """Change paths, and return the tree that comes of it; a folder without entries is none."""
+        """Change paths, and return the resulting tree; a folder that has become empty is left out."""
         listed = [(each.path, each.old and _raw(each.old), each.new and _raw(each.new)) for each in changes]
         for path, old, new in listed:
             if new is None:
@@ -74,7 +74,7 @@ class Edits:
     def _opened(self, folder: _Folder, name: bytes) -> _Folder | None:
         """Return a folder of a folder, None if there is none of that name."""
         mode, own = folder.entries.get(name, (b"", b""))
-        if mode != FOLDER:
+        if mode != FOLDER_MODE:
             return None
         if name not in folder.opened:
             folder.opened[name] = self._read(own.hex())
@@ -106,9 +106,9 @@ class Edits:
                 if part in folder.entries or not _is_name(part):
                     raise _unexpected(path)
                 inner = folder.opened[part] = _Folder()
-                folder.entries[part] = (FOLDER, b"")  # it has a name once it is written
+                folder.entries[part] = (FOLDER_MODE, b"")  # it has a name once it is written
             folder = inner
-        if folder.entries.get(last) != old or new[0] not in MODES or not _is_name(last):
+        if folder.entries.get(last) != old or new[0] not in WRITTEN_MODES or not _is_name(last):
             raise _unexpected(path)
         folder.is_changed = True
         folder.entries[last] = new
@@ -117,7 +117,7 @@ class Edits:
         """Write a folder and what has changed in it, and return its name."""
         for name, inner in folder.opened.items():
             if inner.is_changed:
-                folder.entries[name] = (FOLDER, bytes.fromhex(self._written(inner)))
+                folder.entries[name] = (FOLDER_MODE, bytes.fromhex(self._written(inner)))
         folder.is_changed = False
         return self._writer.write("tree", _packed(folder.entries))
 
@@ -126,7 +126,7 @@ def _are_common(found: Sequence[Row]) -> bool:
     """Say whether all entries are such that today's git writes; asked of all at once, since there may be thousands."""
     modes, names, hashes = ({*part} for part in zip(*found, strict=True)) if found else (set(), set(), set())
     is_named = {name.lower() for name in names}.isdisjoint(_NOT_NAMES)
-    return is_named and modes <= {FOLDER, *MODES} and hashes.isdisjoint(_NO_CONTENT)
+    return is_named and modes <= {FOLDER_MODE, *WRITTEN_MODES} and hashes.isdisjoint(_NO_CONTENT)
 
 
 def _is_name(name: bytes) -> bool:
@@ -143,5 +143,5 @@ def _unexpected(path: bytes) -> ToolFailed:
 
 def _packed(entries: dict[bytes, _Entry]) -> bytes:
     """Return a folder as git writes it: in the order of names, those of folders as if they ended with a slash."""
-    ordered = sorted(entries.items(), key=lambda item: item[0] + (b"/" if item[1][0] == FOLDER else b""))
+    ordered = sorted(entries.items(), key=lambda item: item[0] + (b"/" if item[1][0] == FOLDER_MODE else b""))
     return b"".join(b"%s %s\0%s" % (mode, name, own) for name, (mode, own) in ordered)

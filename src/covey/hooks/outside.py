@@ -13,25 +13,24 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from covey.app.lines import end_by_hand
-from covey.app.verbs import Call
-from covey.core.hooks import Hook, Moment
+from covey.app.context import Call
+from covey.app.leases.lease_queue import end_by_hand
+from covey.core.board.tasks import Task
+from covey.core.fleet.sessions import RESERVED, Session, SessionKind, SessionState
+from covey.core.leases.hooks import Hook, Moment
 from covey.core.quotes import names, title
-from covey.core.sessions import RESERVED, Kind, Session, State
-from covey.core.tasks import Task
 from covey.errors import Invalid
 from covey.files import write_whole
-from covey.git.run import try_git
-from covey.loops.desk import Desk
-from covey.store import rows
+from covey.git.project import checkout_around
+from covey.loops.runtime import Runtime
 
-MOST = 8
+MAX_COLLEAGUES = 8
 """Colleagues that a greeting names."""
-KEPT = "outside.json"
+NAMES_FILE = "outside.json"
 """The file of the state folder in which the names of checkouts are kept."""
-FOLDERS = 1000
+MAX_FOLDERS = 1000
 """Folders whose session is remembered."""
-QUIET = 3600.0
+QUIET_S = 3600.0
 """Seconds after which a conversation that says nothing keeps nothing for its session any more."""
 COMPACT = "compact"
 GOES_ON = ("clear", "resume")
@@ -49,7 +48,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 class Outside:
     """Names a session after the checkout in which its agent was started, and keeps its state up to date."""
 
-    desk: Desk
+    runtime: Runtime
     _names: dict[str, tuple[str, Path]] = field(default_factory=dict)
     """The session and the checkout of each folder that an agent was in."""
     _homes: dict[str, str] | None = None
@@ -64,35 +63,32 @@ class Outside:
         """Return the session of an agent from outside, its checkout and its task; refuse one that is elsewhere."""
         while True:
             name, top = self._names.get(hook.cwd) or await self._settle(hook.cwd)
-            session, task = await self.desk.read(partial(_look_up, name))
+            session, task = await self.runtime.read(partial(_look_up, name))
             if not _is_anothers(session):
                 break
             self._names.pop(hook.cwd, None)  # somebody has taken its name since
         if hook.conversation:
-            self._talks.setdefault(name, {})[hook.conversation] = self.desk.awake()
+            self._talks.setdefault(name, {})[hook.conversation] = self.runtime.awake()
         return name, top, task
 
     async def _settle(self, cwd: str) -> tuple[str, Path]:
-        top = await self.desk.near(lambda: self._checkout(cwd))
+        top = await self.runtime.in_run_thread(lambda: self._checkout(cwd))
         async with self._naming:
-            name = await self.desk.near(lambda: self._name(top))
-        if len(self._names) >= FOLDERS:
+            name = await self.runtime.in_run_thread(lambda: self._name(top))
+        if len(self._names) >= MAX_FOLDERS:
             self._names.clear()
         self._names[cwd] = name, top
         return name, top
 
     def _checkout(self, cwd: str) -> Path:
-        folder = Path(cwd or "/")
-        words = ("rev-parse", "--show-toplevel", "--git-common-dir")
-        told = try_git(*words, at=folder, discover=True) if os.path.isdir(folder) else None
-        lines = [] if told is None or told.returncode else os.fsdecode(told.stdout).splitlines()
-        if len(lines) != 2 or os.path.realpath(folder / lines[1]) != os.path.realpath(self.desk.project.common):
-            raise Invalid(f"{cwd[:200]!r} is no checkout of {self.desk.project.name}.")
-        return Path(lines[0])
+        top = checkout_around(self.runtime.project, Path(cwd or "/"))
+        if top is None:
+            raise Invalid(f"{cwd[:200]!r} is not a checkout of {self.runtime.project.name}.")
+        return top
 
     def _name(self, top: Path) -> str:
         """Return the name of a checkout, which it keeps as long as it is there."""
-        here, file = os.path.realpath(top), self.desk.project.state / KEPT
+        here, file = os.path.realpath(top), self.runtime.project.state / NAMES_FILE
         homes = _read(file) if self._homes is None else self._homes
         name = next((each for each, home in homes.items() if home == here), None)
         if name is None or self._is_taken(name):
@@ -114,7 +110,7 @@ class Outside:
         yield from (f"{name}-{number}" for number in count(2))
 
     def _is_taken(self, name: str) -> bool:
-        return name in RESERVED or _is_anothers(self.desk.app.store.read(lambda tx: tx.session(name)))
+        return name in RESERVED or _is_anothers(self.runtime.app.store.read(lambda tx: tx.session(name)))
 
     async def greet(self, name: str, hook: Hook) -> None:
         """Make a session known that begins, or goes on after its conversation was made shorter."""
@@ -124,11 +120,11 @@ class Outside:
         def write(call: Call) -> None:
             call.worker(name)
             if goes_on:
-                call.show_state(name, State.WORKING, AT_WORK)
+                call.show_state(name, SessionState.WORKING, AT_WORK)
             else:
-                call.show_state(name, State.IDLE, "its agent has started")
+                call.show_state(name, SessionState.IDLE, "its agent has started")
 
-        await self.desk.write(write)
+        await self.runtime.write(write)
 
     async def show(self, name: str, hook: Hook) -> None:
         """Bring the state of a session in step with what its agent says."""
@@ -147,14 +143,14 @@ class Outside:
             call.worker(name)
             call.show_state(name, state, evidence)
 
-        if await self.desk.read(is_news):
-            await self.desk.write(write)
+        if await self.runtime.read(is_news):
+            await self.runtime.write(write)
 
     async def farewell(self, name: str, hook: Hook) -> bool:
         """Let go of what a session held by hand when its agent has ended, and say whether it has."""
         others = self._talks.get(name, {})
         others.pop(hook.conversation, None)
-        if hook.note in GOES_ON or any(self.desk.awake() - heard < QUIET for heard in others.values()):
+        if hook.note in GOES_ON or any(self.runtime.awake() - heard < QUIET_S for heard in others.values()):
             return False
         self._talks.pop(name, None)
         self._by_hand.discard(name)
@@ -162,9 +158,9 @@ class Outside:
         def write(call: Call) -> None:
             if call.tx.session(name) is not None:
                 end_by_hand(call, name, f"the agent of {name} has ended")
-                call.show_state(name, State.IDLE, "its agent has ended")
+                call.show_state(name, SessionState.IDLE, "its agent has ended")
 
-        await self.desk.write(write)
+        await self.runtime.write(write)
         return True
 
 
@@ -174,7 +170,7 @@ def _look_up(name: str, call: Call) -> tuple[Session | None, Task | None]:
 
 def _is_anothers(session: Session | None) -> bool:
     """Say whether a name is that of a session which covey runs, or of a person."""
-    return session is not None and not session.removed and session.kind is not Kind.OUTSIDE
+    return session is not None and not session.removed and session.kind is not SessionKind.OUTSIDE
 
 
 def _read(file: Path) -> dict[str, str]:
@@ -187,18 +183,18 @@ def _read(file: Path) -> dict[str, str]:
     return {name: home for name, home in kept if isinstance(home, str)}
 
 
-def _state(hook: Hook) -> tuple[State | None, str]:
+def _state(hook: Hook) -> tuple[SessionState | None, str]:
     match hook.moment:
         case Moment.USER_PROMPT | Moment.BEFORE_TOOL | Moment.AFTER_TOOL:
-            return State.WORKING, AT_WORK
+            return SessionState.WORKING, AT_WORK
         case Moment.STOP:
-            return State.IDLE, "its agent waits for a prompt"
+            return SessionState.IDLE, "its agent waits for a prompt"
         case Moment.NOTIFICATION if hook.note in ASKS:
-            return State.NEEDS_YOU, hook.message or "its agent waits for a person"
+            return SessionState.NEEDS_YOU, hook.message or "its agent waits for a person"
         case Moment.NOTIFICATION if hook.note == RESTS:
-            return State.IDLE, hook.message or "its agent waits for a prompt"
+            return SessionState.IDLE, hook.message or "its agent waits for a prompt"
         case Moment.BEFORE_COMPACT:
-            return State.COMPACTING, "its agent makes its conversation shorter"
+            return SessionState.COMPACTING, "its agent makes its conversation shorter"
         case _:
             return None, ""
 
@@ -218,12 +214,14 @@ def context(call: Call, session: str, task: Task | None, *, again: bool) -> str 
         lines.append(f"You are {session}, at work on {task.id}: {title(task.title, 600)}")
         lines.append("Your conversation was made shorter; covey task show tells the whole task again.")
         lines += [f"You may write only: {names(task.scope)}"] if task.scope else []
-    doing = call.tx.find(rows.TASKS, "WHERE status = 'doing' AND session IS NOT NULL ORDER BY ordinal LIMIT 100")
+    doing = call.tx.doing(limit=100)
     others = [other for other in doing if other.session != session]
     if others:
         lines.append("At work beside you on this repository:")
-        lines += [f"- {other.session}: {other.id} {title(other.title)}{_scope(other)}" for other in others[:MOST]]
-        lines += [f"- and {len(others) - MOST} more (covey status)"] if len(others) > MOST else []
+        lines += [
+            f"- {other.session}: {other.id} {title(other.title)}{_scope(other)}" for other in others[:MAX_COLLEAGUES]
+        ]
+        lines += [f"- and {len(others) - MAX_COLLEAGUES} more (covey status)"] if len(others) > MAX_COLLEAGUES else []
     return "\n".join(lines) or None
 
 

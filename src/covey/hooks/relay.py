@@ -34,7 +34,7 @@ QUICK = 1.0
 """Seconds after which the agent goes on without us."""
 HELD = 3600.0
 """Seconds for which a person may think about a question."""
-LONGEST = 1024 * 1024
+MAX_ANSWER_BYTES = 1024 * 1024
 """Bytes of an answer that are taken."""
 
 
@@ -113,7 +113,7 @@ def answer(moment: str, host: str, port: int, token: str, credential: str) -> by
     _let_prove(connection, f"{host}:{port}", credential)
     connection.sendall(head.encode() + body)
     size, pieces = 0, [b""]
-    while size <= LONGEST and (piece := connection.recv(65536)):
+    while size <= MAX_ANSWER_BYTES and (piece := connection.recv(65536)):
         if held and not size:  # the daemon hears us; one that stands still would let us wait for nobody
             _wait_for_a_person(agent)
         pieces.append(piece)

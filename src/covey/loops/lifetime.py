@@ -6,14 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from covey.app.fleet import waits_for_person
-from covey.app.verbs import Call
-from covey.core import lifetime
-from covey.core.merges import State as MergeState
-from covey.core.sessions import Goal, Kind
+from covey.app.clock import Clock
+from covey.app.context import Call
+from covey.app.fleet.fleet_verbs import waits_for_person
+from covey.core.fleet import daemon_lifetime
+from covey.core.fleet.sessions import Goal, SessionKind
+from covey.core.merging.merges import MergeState
 from covey.errors import CoveyError
-from covey.loops.desk import Desk
-from covey.store.lock import NeedLock
+from covey.git.project import Project
+from covey.loops.runtime import Runtime
+from covey.store.engine.lock import NeedLock
 
 LOOK_EVERY = 0.25
 ON_THE_WAY = (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED)
@@ -24,24 +26,27 @@ log = logging.getLogger("covey.lifetime")
 class Lifetime:
     """Knows who needs this daemon, and ends one that was started only for as long as that."""
 
-    def __init__(self, desk: Desk, *, while_needed: bool, page_at: Callable[[], float | None]) -> None:
-        self._desk = desk
+    def __init__(
+        self, project: Project, clock: Clock, *, while_needed: bool, page_at: Callable[[], float | None]
+    ) -> None:
+        self._project = project
+        self._clock = clock
         self._while_needed = while_needed
         self._page_at = page_at
-        self._lock = NeedLock(desk.project.needed)
+        self._lock = NeedLock(project.needed)
 
     def reasons(self, call: Call) -> list[str]:
         """Return for whom the daemon stays, besides commands that run at this moment."""
         page_at = self._page_at()
-        seen = lifetime.Reliance(
-            kept=not self._while_needed or self._desk.project.kept.exists(),
-            page_away=None if page_at is None else self._desk.awake() - page_at,
+        seen = daemon_lifetime.Reliance(
+            kept=not self._while_needed or self._project.kept.exists(),
+            page_away=None if page_at is None else self._clock.now().awake - page_at,
             sessions=_at_work(call),
             branches=_on_the_way(call),
         )
-        return lifetime.reasons(seen)
+        return daemon_lifetime.reasons(seen)
 
-    async def until_unneeded(self) -> None:
+    async def until_unneeded(self, runtime: Runtime) -> None:
         """Return when nobody needs this daemon; from then on whoever comes waits until it is gone, to start its own."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
@@ -49,7 +54,7 @@ class Lifetime:
             if not self._while_needed or not self._lock.try_alone():
                 continue
             try:
-                stays_for = await self._desk.read(self.reasons)
+                stays_for = await runtime.read(self.reasons)
             except CoveyError as error:
                 log.warning("it cannot be told who needs this daemon: %s", error)
                 stays_for = [error.message]
@@ -60,16 +65,16 @@ class Lifetime:
 
 
 def _at_work(call: Call) -> tuple[str, ...]:
-    """Return the sessions that covey runs, and that shall work, or have not come to rest."""
+    """Return the sessions that covey runs which are to work, or have not come to rest yet."""
     alive = {run.session for run in call.tx.open_runs()}
     return tuple(each.name for each in call.tx.run_sessions() if each.goal is not Goal.STOPPED or each.name in alive)
 
 
 def _on_the_way(call: Call) -> int:
-    """Return how many merges of people, who are no session of covey's, go on by themselves."""
+    """Return how many merges go on by themselves that people handed in, not sessions that covey runs."""
     queue = call.tx.standing()
     if queue.paused or queue.halted or queue.frozen or call.tx.fleet().paused:
         return 0
     moving = [each for each in call.tx.open_merges() if each.state in ON_THE_WAY and not waits_for_person(call, each)]
     authors = {each.session: call.tx.session(each.session) for each in moving}
-    return sum((author := authors[each.session]) is None or author.kind is not Kind.RUN for each in moving)
+    return sum((author := authors[each.session]) is None or author.kind is not SessionKind.RUN for each in moving)

@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
-import stat
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from covey import files
-from covey.agents import hooked
-from covey.agents.agent import Agent
-from covey.app import delivery, questions
-from covey.app import runs as life
-from covey.app.delivery import Offer
-from covey.app.readings import PROMPT
-from covey.app.verbs import Call
-from covey.core import mail
-from covey.core.facts import Facts
-from covey.core.heard import Heard
-from covey.core.hooks import Hook, Moment
-from covey.core.launches import Observation
-from covey.core.runs import Run
-from covey.loops.desk import Desk
-from covey.loops.outfit import TOLD
+from covey.agents import hook_protocol
+from covey.agents.agent import Agent, traits_of
+from covey.app.context import Call
+from covey.app.fleet import runs as life
+from covey.app.history.transcript_entries import PROMPT
+from covey.app.people import mail_delivery, questions
+from covey.app.people.mail_delivery import MailOffer
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.runs import Run
+from covey.core.fleet.task_updates import Facts
+from covey.core.leases.hooks import Hook, Moment
+from covey.core.people import mail
+from covey.loops.fleet.run_launch import TOLD
+from covey.loops.runtime import Runtime
 
-LOOK = 4 * 1024 * 1024
+LOOK_BYTES = 4 * 1024 * 1024
 """Bytes of a transcript that are read at one look, and how far before its end the first one begins."""
-LOOKS = 16
+MAX_LOOKS = 16
 """How often a transcript is looked at when its run has ended."""
-LINE = 8 * 1024 * 1024
+MAX_LINE_BYTES = 8 * 1024 * 1024
 """Bytes of a line beyond which nobody reads it."""
-STEP = 1.0
+STEP_S = 1.0
 """Seconds after which another step of an agent shows that it has got the answer to the one before."""
-PILE = 50
+MAX_UNANSWERED = 50
 """Texts that are kept of what stands in a transcript and has no answer yet."""
-IDLE = 3600.0
+FORGOTTEN_AFTER_S = 3600.0
 """Seconds after which a conversation is forgotten of which nothing was heard."""
-TURN = 10.0
+TURN_TIMEOUT_S = 10.0
 """Seconds that a terminal program has to begin with what was typed to it."""
 OUTSIDE = "outside"
 """What stands for the run of a session that covey does not run."""
-
-log = logging.getLogger("covey.mail")
 
 
 @dataclass
@@ -64,15 +61,14 @@ class Transcript:
         file = _open(self.path)
         if file is None:
             return []
-        with os.fdopen(file, "rb") as opened:
-            size = os.fstat(file).st_size
-            if size < self.offset:  # it was written anew
+        with file:
+            if os.fstat(file.fileno()).st_size < self.offset:  # it was written anew
                 self.offset, self.rest = 0, b""
-            opened.seek(self.offset)
-            data = opened.read(LOOK)
+            file.seek(self.offset)
+            data = file.read(LOOK_BYTES)
         self.offset += len(data)
         *lines, self.rest = (self.rest + data).split(b"\n")
-        if len(self.rest) > LINE:
+        if len(self.rest) > MAX_LINE_BYTES:
             self.rest = b""
         return self._answered(line.decode(errors="replace") for line in lines)
 
@@ -80,8 +76,8 @@ class Transcript:
         """Look at nothing of what is there already but the last bytes."""
         file = _open(self.path)
         if file is not None:
-            self.offset, self.rest = max(os.fstat(file).st_size - near, 0), b""
-            os.close(file)
+            with file:
+                self.offset, self.rest = max(os.fstat(file.fileno()).st_size - near, 0), b""
 
     def take_all(self) -> list[str]:
         """Return what has no answer yet, as if it had one."""
@@ -91,26 +87,22 @@ class Transcript:
     def _answered(self, lines: Iterable[str]) -> list[str]:
         found: list[str] = []
         for line in lines:
-            text = hooked.shows(line)
+            text = hook_protocol.shows(line)
             if mail.named(text):
-                self.unanswered = [*self.unanswered, text][-PILE:]
-            if self.unanswered and hooked.answers(line):
+                self.unanswered = [*self.unanswered, text][-MAX_UNANSWERED:]
+            if self.unanswered and hook_protocol.answers(line):
                 found += self.take_all()
         return found
 
 
-def _open(path: str) -> int | None:
+def _open(path: str) -> IO[bytes] | None:
     """Open a transcript that an agent has named: a file of lines of JSON and nothing else, through no link."""
     if not path.endswith(".jsonl") or not os.path.isabs(path):
         return None
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return files.open_to_read(Path(path))
     except (OSError, ValueError):
         return None
-    if stat.S_ISREG(os.fstat(file).st_mode):
-        return file
-    os.close(file)
-    return None
 
 
 @dataclass
@@ -124,7 +116,7 @@ class Said:
     used: int | None = None
     """How many tools it had used when it was first seen to have asked its model again."""
 
-    def is_heard(self, run: Run, heard: Heard, seen: Observation, *, speaks: bool) -> bool:
+    def is_heard(self, run: Run, heard: RunState, seen: Observation, *, speaks: bool) -> bool:
         """Say whether its model has gone on since with what was said; one that failed has not."""
         if not speaks:
             return seen.size > self.printed or _ended_itself(run, seen)
@@ -169,12 +161,12 @@ class Memory:
 class Mailing:
     """Brings mail to conversations, and knows what of it is on its way."""
 
-    desk: Desk
+    runtime: Runtime
     _memories: dict[tuple[str, str], Memory] = field(default_factory=dict)
 
     # At the steps of agents
 
-    async def offer(self, session: str, run: Run | None, hook: Hook) -> Offer:
+    async def offer(self, session: str, run: Run | None, hook: Hook) -> MailOffer:
         """Return the mail that a session is told at this step of its agent."""
         memory = self._of(session, run)
         # What made an agent go on at its end once, and was not seen there, would make it go on for ever.
@@ -192,8 +184,10 @@ class Mailing:
             if arrived or await self._went_on(session, run, memory):
                 offer = await self._choose(session, memory, barred=barred)
             if offer.text is not None and memory.transcript is not None and not memory.offered:
-                await self.desk.near(memory.transcript.pass_over)  # what is told now can only stand behind that
-            memory.offered.update(dict.fromkeys(offer.messages, self.desk.awake()))
+                await self.runtime.in_run_thread(
+                    memory.transcript.pass_over
+                )  # what is told now can only stand behind that
+            memory.offered.update(dict.fromkeys(offer.messages, self.runtime.awake()))
             memory.stopped.update(offer.messages if stops else ())
             return offer
 
@@ -211,10 +205,12 @@ class Mailing:
             if memory.offered:
                 await self._confirm(run.session, run, memory, transcript)
 
-    async def _choose(self, session: str, memory: Memory, *, waking: bool = False, barred: Iterable[str] = ()) -> Offer:
-        offered, at, after = memory.offered | dict.fromkeys(barred, math.inf), self.desk.awake(), memory.after
-        found = await self.desk.read(
-            lambda call: delivery.offer(call, session, offered, at, after=after, waking=waking)
+    async def _choose(
+        self, session: str, memory: Memory, *, waking: bool = False, barred: Iterable[str] = ()
+    ) -> MailOffer:
+        offered, at, after = memory.offered | dict.fromkeys(barred, math.inf), self.runtime.awake(), memory.after
+        found = await self.runtime.read(
+            lambda call: mail_delivery.offer(call, session, offered, at, after=after, waking=waking)
         )
         memory.after = found.after
         return found
@@ -226,8 +222,8 @@ class Mailing:
             return False
         if not memory.looked:  # after a restart something may stand there that we do not know to have told
             near, memory.looked = memory.transcript, True
-            await self.desk.near(lambda: near.pass_over(near=LOOK))
-        texts = await self.desk.near(memory.transcript.look)
+            await self.runtime.in_run_thread(lambda: near.pass_over(near=LOOK_BYTES))
+        texts = await self.runtime.in_run_thread(memory.transcript.look)
         if spoke:  # its words may not stand there yet
             texts += memory.transcript.take_all()
         if not texts:
@@ -235,9 +231,9 @@ class Mailing:
         offered, after = set(memory.offered), memory.after
 
         def whole(call: Call) -> set[str]:
-            return {each for text in texts for each in delivery.carried(call, session, text, offered, after)}
+            return {each for text in texts for each in mail_delivery.carried(call, session, text, offered, after)}
 
-        return await self._arrived(session, run, memory, await self.desk.read(whole), "transcript")
+        return await self._arrived(session, run, memory, await self.runtime.read(whole), "transcript")
 
     @staticmethod
     def _name(memory: Memory, path: str) -> None:
@@ -249,7 +245,7 @@ class Mailing:
         """Take another step for a sign that the answer to the last one arrived, if no transcript can show it."""
         if memory.reads is not None:
             return False
-        told = {each for each, at in memory.offered.items() if self.desk.awake() - at > STEP}
+        told = {each for each, at in memory.offered.items() if self.runtime.awake() - at > STEP_S}
         return await self._arrived(session, run, memory, told, "next step")
 
     async def _arrived(self, session: str, run: Run | None, memory: Memory, ids: set[str], how: str) -> bool:
@@ -257,9 +253,9 @@ class Mailing:
         if not ids:
             return False
         name = OUTSIDE if run is None else run.id
-        news = await self.desk.read(lambda call: delivery.undelivered(call, session, ids))
+        news = await self.runtime.read(lambda call: mail_delivery.undelivered(call, session, ids))
         if news:
-            await self.desk.write(lambda call: delivery.delivered(call, session, name, news, how))
+            await self.runtime.write(lambda call: mail_delivery.delivered(call, session, name, news, how))
         for each in ids:
             memory.offered.pop(each, None)
             memory.said.pop(each, None)
@@ -267,10 +263,12 @@ class Mailing:
         return True
 
     def _of(self, session: str, run: Run | None) -> Memory:
-        key, at = (session, OUTSIDE if run is None else run.id), self.desk.awake()
+        key, at = (session, OUTSIDE if run is None else run.id), self.runtime.awake()
         if key not in self._memories:
             self._memories = {
-                each: known for each, known in self._memories.items() if at - known.used < IDLE or known.lock.locked()
+                each: known
+                for each, known in self._memories.items()
+                if at - known.used < FORGOTTEN_AFTER_S or known.lock.locked()
             }
         memory = self._memories.setdefault(key, Memory())
         memory.used = at
@@ -282,7 +280,7 @@ class Mailing:
         self,
         run: Run,
         agent: Agent | None,
-        heard: Heard,
+        heard: RunState,
         seen: Observation,
         journal: str,
         say: Callable[[str], Awaitable[int | None]],
@@ -300,12 +298,12 @@ class Mailing:
             if agent is not None and agent.say("?") is not None and not heard.is_over and not run.person:
                 await self._wake(run, heard, memory, say)
 
-    async def close(self, run: Run, agent: Agent | None, heard: Heard, seen: Observation, journal: str) -> None:
+    async def close(self, run: Run, agent: Agent | None, heard: RunState, seen: Observation, journal: str) -> None:
         """Note what has reached a run that is no longer alive; what has not is for the next one."""
         memory = self._of(run.session, run)
         async with memory.lock:
             await self._look_at_prompt(run.session, run, memory)
-            for _ in range(LOOKS):
+            for _ in range(MAX_LOOKS):
                 before = memory.transcript.offset if memory.transcript else -1
                 await self._see(run, agent, heard, seen, memory, journal)
                 if memory.transcript is None or memory.transcript.offset == before:
@@ -316,39 +314,44 @@ class Mailing:
         """Learn which mail and answers a run's prompt carries; a person who took a conversation over types its own."""
         if memory.prompt is not None or run is None or run.person:
             return
-        folder, task = self.desk.project.state / "runs" / run.id, run.task
-        text, memory.facts = await self.desk.near(lambda: (_text_of(folder / PROMPT), _facts_of(folder / TOLD)))
+        folder, task = self.runtime.project.run_folder(run.id), run.task
+        text, memory.facts = await self.runtime.in_run_thread(
+            lambda: (files.read_if_any(folder / PROMPT), _facts_of(folder / TOLD))
+        )
 
         def find(call: Call) -> tuple[set[str], set[str]]:
-            return set(delivery.carried(call, session, text)), set(questions.carried(call, task, text))
+            return set(mail_delivery.carried(call, session, text)), set(questions.carried(call, task, text))
 
-        carried, memory.answers = await self.desk.read(find)
+        carried, memory.answers = await self.runtime.read(find)
         memory.prompt = carried
         memory.offered.update(dict.fromkeys(carried, math.inf))
 
     async def _see(
-        self, run: Run, agent: Agent | None, heard: Heard, seen: Observation, memory: Memory, journal: str
+        self, run: Run, agent: Agent | None, heard: RunState, seen: Observation, memory: Memory, journal: str
     ) -> None:
-        speaks = agent is not None and agent.traits.speaks
-        reads = agent is None or not agent.traits.script  # a script gets no prompt: it looks for its mail itself
-        has_prompt = reads and has_its_prompt(run, heard, seen, speaks=speaks)
-        if memory.facts and (has_prompt or is_kept(heard)):
-            await self._has_facts(run, memory)
+        """Note what a run shows to have reached it: by what it does, by its transcript, or by going on."""
+        traits = traits_of(agent)
+        speaks = traits.speaks
+        # A script gets no prompt: it looks for its mail itself.
+        has_prompt = not traits.script and has_its_prompt(run, heard, seen, speaks=speaks)
+        if memory.facts and (has_prompt or is_kept(heard)):  # before its mail, which may tell of newer ones
+            told, memory.facts = memory.facts, ()
+            await self.runtime.write(lambda call: life.heard(call, run, told))
         if (memory.prompt or memory.answers) and has_prompt:
             await self._has_answers(memory)
             await self._arrived(run.session, run, memory, set(memory.prompt or ()), "prompt")
-        unknown = memory.reads is None and (memory.transcript is None or memory.looked)
-        if memory.offered and (memory.transcript is not None or journal):
-            await self._confirm(run.session, run, memory, journal if unknown else "")
+        await self._see_transcript(run, memory, journal)
         if memory.said and memory.reads is None:  # what shows the conversation itself shows it better
             went_on = {each for each, said in memory.said.items() if said.is_heard(run, heard, seen, speaks=speaks)}
             await self._arrived(run.session, run, memory, went_on, "said")
 
-    async def _has_facts(self, run: Run, memory: Memory) -> None:
-        """Note which parts of its task a conversation has heard; before its mail, which may tell of newer ones."""
-        told, memory.facts = memory.facts, ()
-        if told:
-            await self.desk.write(lambda call: life.heard(call, run, told))
+    async def _see_transcript(self, run: Run, memory: Memory, journal: str) -> None:
+        """Note what the transcript of a run shows, or its journal as long as nobody has named the transcript."""
+        if not memory.offered or (memory.transcript is None and not journal):
+            return
+        if memory.reads is not None or (memory.transcript is not None and not memory.looked):
+            journal = ""
+        await self._confirm(run.session, run, memory, journal)
 
     async def _has_answers(self, memory: Memory) -> None:
         """Note that whoever asked knows what a person has answered."""
@@ -361,9 +364,11 @@ class Mailing:
                     questions.told(call, question)
 
         if ids:
-            await self.desk.write(write)
+            await self.runtime.write(write)
 
-    async def _wake(self, run: Run, heard: Heard, memory: Memory, say: Callable[[str], Awaitable[int | None]]) -> None:
+    async def _wake(
+        self, run: Run, heard: RunState, memory: Memory, say: Callable[[str], Awaitable[int | None]]
+    ) -> None:
         offer = await self._choose(run.session, memory, waking=True)
         printed = None if offer.text is None else await say(offer.text)
         if printed is not None:
@@ -373,48 +378,41 @@ class Mailing:
 
     # In terminals
 
-    async def to_type(self, run: Run, *, waking: bool) -> Offer:
+    async def to_type(self, run: Run, *, waking: bool) -> MailOffer:
         """Return the mail that is typed at the empty prompt of a run; `waking`: only if something shall wake it."""
         memory = self._of(run.session, run)
         async with memory.lock:
             await self._look_at_prompt(run.session, run, memory)
             return await self._choose(run.session, memory, waking=waking)
 
-    async def typed(self, run: Run, heard: Heard, ids: Iterable[str], journal: str) -> None:
+    async def typed(self, run: Run, heard: RunState, ids: Iterable[str], journal: str) -> None:
         """Note that mail was typed to a terminal and entered; with no journal to show it, its screen has."""
         self.began(run, heard)
-        memory, at = self._of(run.session, run), self.desk.awake()
+        memory, at = self._of(run.session, run), self.runtime.awake()
         async with memory.lock:
             memory.offered.update(dict.fromkeys(ids, at))
             if not journal:
                 await self._arrived(run.session, run, memory, set(ids), "screen")
 
-    def began(self, run: Run, heard: Heard) -> None:
+    def began(self, run: Run, heard: RunState) -> None:
         """Remember that a terminal program was told something, and has to begin with it."""
-        self._of(run.session, run).typed = (heard.asked, self.desk.awake())
+        self._of(run.session, run).typed = (heard.asked, self.runtime.awake())
 
-    def is_awaited(self, run: Run, heard: Heard) -> bool:
+    def is_awaited(self, run: Run, heard: RunState) -> bool:
         """Say whether a terminal program may not have begun yet with what was typed to it."""
         typed = self._of(run.session, run).typed
-        return typed is not None and heard.asked <= typed[0] and self.desk.awake() - typed[1] < TURN
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return files.read(path)
-    except OSError:
-        return ""
+        return typed is not None and heard.asked <= typed[0] and self.runtime.awake() - typed[1] < TURN_TIMEOUT_S
 
 
 def _facts_of(path: Path) -> Facts:
     """Return the parts that a prompt told; none if the file is not as we wrote it: then they are told again."""
     try:
-        return msgspec.json.decode(_text_of(path), type=Facts)
+        return msgspec.json.decode(files.read_if_any(path), type=Facts)
     except msgspec.MsgspecError:
         return ()
 
 
-def has_its_prompt(run: Run, heard: Heard, seen: Observation, *, speaks: bool) -> bool:
+def has_its_prompt(run: Run, heard: RunState, seen: Observation, *, speaks: bool) -> bool:
     """Say whether the model of a run has got its prompt: it did something, or for want of words, printed or ended."""
     if speaks:
         did = heard.last_call is not None or heard.result is not None
@@ -422,7 +420,7 @@ def has_its_prompt(run: Run, heard: Heard, seen: Observation, *, speaks: bool) -
     return seen.size > 0 or _ended_itself(run, seen)
 
 
-def is_kept(heard: Heard) -> bool:
+def is_kept(heard: RunState) -> bool:
     """Say whether a conversation holds its prompt although no model answered: it asked one, and says it was refused.
 
     Whoever takes such a conversation up again sends the prompt with it; if it cannot be taken up, all is told anew.

@@ -8,30 +8,30 @@ from collections.abc import Collection, Iterable
 from dataclasses import field
 from itertools import combinations
 
-from covey.app import overlaps as life
-from covey.app.overlaps import Judged, Seen
-from covey.app.sessions import alert
-from covey.app.verbs import Call
+from covey.app.context import Call
+from covey.app.overlap import overlaps as life
+from covey.app.overlap.overlaps import Judged, Seen
 from covey.core import overlaps
-from covey.core.force import Write
-from covey.core.merges import Merge
+from covey.core.board.tasks import ENDED, Status, Task
+from covey.core.leases.write_policy import Write
+from covey.core.merging.merges import Merge
 from covey.core.overlaps import MAIN, Collision, HotFile
-from covey.core.tasks import ENDED, Status, Task
+from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError
-from covey.git import overlap
-from covey.git.incoming import Inspector
-from covey.git.overlap import Branches, Tips
-from covey.loops.desk import Desk
-from covey.store.rows import Change
+from covey.git.candidates.incoming import Inspector
+from covey.git.overlap import overlap
+from covey.git.overlap.overlap import Branches, Tips
+from covey.loops.runtime import Runtime, wait_at_most
+from covey.store.engine.rows import Change
 from covey.values import dataclass
 
-LOOK_EVERY = 0.5
+LOOK_EVERY_S = 0.5
 """Seconds between two looks at whether a branch has moved."""
-LONGEST_PAUSE = 60.0
+MAX_PAUSE_S = 60.0
 """Seconds between two looks while one after another fails."""
 TOLD_AFTER = 3
 """Looks that failed in a row after which a person is told."""
-FRESH = 0.1
+FRESH_S = 0.1
 """Seconds in which a branch may move once more without a trace: so coarse are the times that a disk keeps."""
 OPEN = (Status.DOING, Status.REVIEW, Status.MERGING)
 
@@ -39,7 +39,7 @@ log = logging.getLogger("covey.radar")
 
 
 @dataclass(frozen=True)
-class Sight:
+class OpenBranches:
     """What is open, as rows and branches tell."""
 
     tips: Tips
@@ -52,7 +52,7 @@ class Sight:
 class Radar:
     """Looks at the branches of open tasks, compares those that moved, and writes down what has changed."""
 
-    desk: Desk
+    runtime: Runtime
     news: asyncio.Event = field(default_factory=asyncio.Event)
     _stamp: tuple[int, ...] = ()
     _tips: Tips | None = None
@@ -70,7 +70,7 @@ class Radar:
     """Looks that failed one after another."""
 
     def __post_init__(self) -> None:
-        self.branches = Branches(self.desk.project, Inspector())
+        self.branches = Branches(self.runtime.project, Inspector())
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes are of tasks that have a branch."""
@@ -93,18 +93,11 @@ class Radar:
                 await self._after(error.message)
             except Exception:
                 log.exception("the radar failed")
-                await self._after("covey failed in a way that nobody has foreseen; the log of the daemon tells.")
+                await self._after("Unexpected error; see the daemon log.")
             if self._failed:
-                await asyncio.sleep(min(LOOK_EVERY * 2 ** min(self._failed, 16), LONGEST_PAUSE))
+                await asyncio.sleep(min(LOOK_EVERY_S * 2 ** min(self._failed, 16), MAX_PAUSE_S))
                 continue
-            try:
-                async with asyncio.timeout(LOOK_EVERY):
-                    await self.news.wait()
-            except TimeoutError:
-                pass
-
-    async def stop(self) -> None:
-        """End; nothing is under way that somebody would have to wait for."""
+            await wait_at_most(LOOK_EVERY_S, self.news)
 
     def _forget(self) -> None:
         """Look at everything anew the next time."""
@@ -117,40 +110,33 @@ class Radar:
         if self._failed != TOLD_AFTER:
             return
         message = f"Nobody is told which branches come close to each other, since they cannot be compared: {what}"
-        try:
-            await self.desk.write(lambda call: alert(call, "radar_fails", message, None, None))
-        except CoveyError as error:
-            log.warning("nobody could be told: %s", error)
+        await self.runtime.tell(log, AlertKind.RADAR_FAILS, message)
 
     async def tick(self) -> None:
         """Compare what has moved; where nothing has, that is a glance at a few folders."""
         heard = self.news.is_set()
         self.news.clear()
-        now, main = self.desk.wall(), self.desk.app.house.config.target
-        if self._collisions is None:
-            await self._remember(now)
-        stamp = await self.desk.beside(lambda: overlap.stamp(self.desk.project, main))
-        moved = stamp != self._stamp or max(stamp) / 1e9 > now - FRESH
+        now, main = self.runtime.wall(), self.runtime.app.context.config.target
+        if self._collisions is None:  # then the log tells of them
+            since = now - self.runtime.app.context.config.overlap.hot_minutes * 60
+            self._collisions, self._hot = await self.runtime.read(lambda call: life.remembered(call, since))
+        stamp = await self.runtime.in_git_thread(lambda: overlap.stamp(self.runtime.project, main))
+        moved = stamp != self._stamp or max(stamp) / 1e9 > now - FRESH_S
         if moved or self._tips is None:
             self._stamp = stamp
-            self._tips = await self.desk.beside(lambda: overlap.tips(self.desk.project, main))
+            self._tips = await self.runtime.in_git_thread(lambda: overlap.tips(self.runtime.project, main))
         if moved or heard:
             await self._look(self._tips)
         self._looked = now
         await self._cool(now)
 
-    async def _remember(self, now: float) -> None:
-        """Take up what the log tells of collisions and hot files."""
-        since = now - self.desk.app.house.config.overlap.hot_minutes * 60
-        self._collisions, self._hot = await self.desk.read(lambda call: life.remembered(call, since))
-
     # Comparing
 
     async def _look(self, tips: Tips) -> None:
         rejected = set(self._rejected)
-        seen = await self.desk.read(lambda call: life.seen(call, tips.branches))
+        seen = await self.runtime.read(lambda call: life.seen(call, tips.branches))
         members = _members(tips, seen, rejected)
-        sight = Sight(tips, seen, members)
+        sight = OpenBranches(tips, seen, members)
         main = tips.main
         if main is None:
             return
@@ -159,14 +145,14 @@ class Radar:
         judged: list[Judged] = []
         writes: dict[str, list[Write]] = {}
         if fresh or wanted:
-            judged, writes = await self.desk.beside(lambda: self._compare(sight, main, fresh, wanted))
+            judged, writes = await self.runtime.in_git_thread(lambda: self._compare(sight, main, fresh, wanted))
         judged += _ended(sight)
         await self._write([each for each in judged if _is_news(seen, each)], writes)
         self._judged = {name: tips.branches[name] for name in members}
         self._main = main
         self._rejected -= rejected
 
-    def _wanted(self, sight: Sight, fresh: Collection[str], main: str) -> list[tuple[str, str]]:
+    def _wanted(self, sight: OpenBranches, fresh: Collection[str], main: str) -> list[tuple[str, str]]:
         """Return the pairs of tasks that have to be compared anew, the older first; the last may be main."""
         members = sight.members
         moved = members if main != self._main else fresh
@@ -179,33 +165,36 @@ class Radar:
         return pairs
 
     def _compare(
-        self, sight: Sight, main: str, fresh: Collection[str], wanted: list[tuple[str, str]]
+        self, sight: OpenBranches, main: str, fresh: Collection[str], wanted: list[tuple[str, str]]
     ) -> tuple[list[Judged], dict[str, list[Write]]]:
         tips = {**sight.tips.branches, MAIN: main}
         olds = {name: self.branches.get(self._judged.get(name, "")) for name in fresh}
         looks = self.branches.look(main, {tips[name] for name in sight.members})
-        there = [
-            (one, other) for one, other in wanted if tips[one] in looks and (other == MAIN or tips[other] in looks)
-        ]
+        readable = {MAIN, *(name for name, tip in tips.items() if tip in looks)}
+        judged = self._judge(tips, main, [pair for pair in wanted if readable.issuperset(pair)])
+        holders = {tips[name]: sight.members[name].session for name in fresh}
+        places = {tip: self.runtime.worktrees.path(session) for tip, session in holders.items() if session is not None}
+        written = self.branches.written({tips[name]: olds[name] for name in fresh}, self._looked, places)
+        return judged, {name: written[tips[name]] for name in fresh if written.get(tips[name])}
+
+    def _judge(self, tips: dict[str, str], main: str, pairs: list[tuple[str, str]]) -> list[Judged]:
+        """Return how far branches overlap; a pair that git cannot compare is left out."""
         # A branch that stands on main itself has no quarrels with others; what they have with main is not its own.
-        idle = [(one, other) for one, other in there if other != MAIN and main in (tips[one], tips[other])]
-        there = [pair for pair in there if pair not in idle]
-        found = self.branches.compare(main, {(tips[one], tips[other]) for one, other in there})
+        idle = [(one, other) for one, other in pairs if other != MAIN and main in (tips[one], tips[other])]
+        others = [pair for pair in pairs if pair not in idle]
+        found = self.branches.compare(main, {(tips[one], tips[other]) for one, other in others})
         judged = [Judged(one, other, None) for one, other in idle]
-        for one, other in there:
+        for one, other in others:
             contact = found.get((tips[one], tips[other]))
             if contact is not None:
                 meeting = overlaps.meeting(contact.shared, contact.close, contact.conflicts)
                 judged.append(Judged(one, other, meeting))
-        holders = {tips[name]: sight.members[name].session for name in fresh}
-        places = {tip: self.desk.worktrees.path(session) for tip, session in holders.items() if session is not None}
-        written = self.branches.written({tips[name]: olds[name] for name in fresh}, self._looked, places)
-        return judged, {name: written[tips[name]] for name in fresh if written.get(tips[name])}
+        return judged
 
     # Acting
 
     async def _write(self, judged: list[Judged], writes: dict[str, list[Write]]) -> None:
-        noted = bool(writes) and await self.desk.read(lambda call: life.is_news(call, writes))
+        noted = bool(writes) and await self.runtime.read(lambda call: life.is_news(call, writes))
         if not judged and not noted:
             return
         assert self._collisions is not None
@@ -216,14 +205,14 @@ class Radar:
             new = life.judged(call, judged)
             return life.heat(call, known, new, hot)
 
-        self._collisions, self._hot = await self.desk.write(write)
+        self._collisions, self._hot = await self.runtime.write(write)
 
     async def _cool(self, now: float) -> None:
         """Say of hot files that were quiet for long enough that they have cooled."""
-        quiet = self.desk.app.house.config.overlap.cool_minutes * 60
+        quiet = self.runtime.app.context.config.overlap.cool_minutes * 60
         over = [file for file in self._hot.values() if file.cooled is None and not overlaps.is_hot(file, now, quiet)]
         if over:
-            cooled = await self.desk.write(lambda call: life.cool(call, over))
+            cooled = await self.runtime.write(lambda call: life.cool(call, over))
             self._hot = self._hot | cooled
 
 
@@ -237,7 +226,7 @@ def _members(tips: Tips, seen: Seen, rejected: Collection[str]) -> dict[str, Tas
     }
 
 
-def _ended(sight: Sight) -> list[Judged]:
+def _ended(sight: OpenBranches) -> list[Judged]:
     """Return the overlaps that are over because a task has ended, or its branch is gone."""
     found = []
     for each in sight.seen.overlaps.values():
@@ -245,13 +234,9 @@ def _ended(sight: Sight) -> list[Judged]:
             if name == MAIN or name in sight.members:
                 continue
             task = sight.seen.tasks.get(name)
-            if task is not None and task.status is Status.DONE:
-                why = f"{name} is done"
-            elif task is not None and task.status is Status.DROPPED:
-                why = f"{name} was dropped"
-            else:
-                why = f"the branch of {name} is gone"
-            found.append(Judged(each.one, each.other, None, why))
+            ends = {Status.DONE: f"{name} is done", Status.DROPPED: f"{name} was dropped"}
+            why = None if task is None else ends.get(task.status)
+            found.append(Judged(each.one, each.other, None, why or f"the branch of {name} is gone"))
             break
     return found
 

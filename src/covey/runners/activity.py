@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from covey.core.launches import Activity
+from covey.core.fleet.launches import Activity
 from covey.values import dataclass
 
-TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGESIZE")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 ESTABLISHED = b"01"
 STATE, PARENT, OWN_USER, OWN_SYSTEM, THEIR_USER, THEIR_SYSTEM, RESIDENT = 0, 1, 11, 12, 13, 14, 21
 """Fields of /proc/PID/stat, counted from the one after the name."""
@@ -27,11 +27,11 @@ class Meter:
     def read(self, run: str, wrapper: int, *, memory: bool) -> Activity:
         """Return what all processes below a wrapper do; their memory only if asked, since it costs most."""
         now = look(wrapper, memory=memory)
-        ticks = round(now.cpu * TICKS)  # Whole numbers, since a sum of fractions may shrink a little.
+        ticks = round(now.cpu * TICKS_PER_S)  # Whole numbers, since a sum of fractions may shrink a little.
         lost, last = self._seen.get(run, (0, 0))
         lost += max(0, last - ticks)
         self._seen[run] = lost, ticks
-        return replace(now, cpu=(ticks + lost) / TICKS)
+        return replace(now, cpu=(ticks + lost) / TICKS_PER_S)
 
     def forget(self, run: str) -> None:
         """Drop what was seen of a run that has ended."""
@@ -59,7 +59,7 @@ def look(wrapper: int, *, memory: bool) -> Activity:
     ticks = sum(one.own + one.children for one in family) + (holder.children if holder else 0)
     living = [one for one in family if one.state not in b"ZX"]
     return Activity(
-        cpu=ticks / TICKS,
+        cpu=ticks / TICKS_PER_S,
         processes=len(living),
         memory=sum(_share(one) for one in living) if memory else 0,
         connections=_connections(living),
@@ -92,7 +92,7 @@ def process(pid: int) -> Process | None:
         parent=int(fields[PARENT]),
         own=int(fields[OWN_USER]) + int(fields[OWN_SYSTEM]),
         children=int(fields[THEIR_USER]) + int(fields[THEIR_SYSTEM]),
-        resident=int(fields[RESIDENT]) * PAGE,
+        resident=int(fields[RESIDENT]) * PAGE_BYTES,
     )
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from covey.errors import ToolFailed, Unavailable
 
-ASK_PATIENCE = 10.0
+ASK_TIMEOUT_S = 10.0
 """Seconds that a server has to answer."""
-READ_BYTES = 1 << 16
+READ_CHUNK_BYTES = 1 << 16
 OF_OURS = b"1"
 """The flag of an answer to a command that came by this connection."""
 
@@ -38,7 +38,7 @@ class Control:
 
     def ask(self, *commands: str, again: bool = True) -> list[Answer]:
         """Return the answers in their order; what must not be done twice is not asked again after a lost connection."""
-        if not self._turn.acquire(timeout=ASK_PATIENCE):
+        if not self._turn.acquire(timeout=ASK_TIMEOUT_S):
             raise Unavailable("Others keep tmux busy.", hint="Try it again.")
         try:
             return self._ask(commands, again=again)
@@ -98,7 +98,7 @@ class Connection:
     def is_lost(self) -> bool:
         """Say whether the server hung up; what it told us meanwhile without being asked is read and dropped."""
         with contextlib.suppress(BlockingIOError):
-            while data := os.read(self._from, READ_BYTES):
+            while data := os.read(self._from, READ_CHUNK_BYTES):
                 self._unread = (self._unread + data).rpartition(b"\n")[2]
                 if data.endswith(b"%exit\n") or b"\n%exit" in data:
                     return True
@@ -111,7 +111,7 @@ class Connection:
             raise ToolFailed("A command for tmux has more than one line.", hint="This is a bug of covey.")
         unsent = "".join(f"{command}\n" for command in commands).encode()
         answers: list[Answer] = []
-        deadline = time.monotonic() + ASK_PATIENCE
+        deadline = time.monotonic() + ASK_TIMEOUT_S
         while len(answers) < len(commands):
             ready = self._wait(deadline - time.monotonic(), sending=bool(unsent))
             if self._to in ready:
@@ -133,7 +133,7 @@ class Connection:
         return ready
 
     def _read(self) -> list[Answer]:
-        data = os.read(self._from, READ_BYTES)
+        data = os.read(self._from, READ_CHUNK_BYTES)
         if not data:
             raise ConnectionError("it hung up")
         *lines, self._unread = (self._unread + data).split(b"\n")
@@ -162,7 +162,7 @@ class Connection:
         os.close(self._lifeline)
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(ASK_PATIENCE)
+            self._process.wait(ASK_TIMEOUT_S)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):

@@ -25,14 +25,14 @@ else:
 
     sys.path.pop()
 
-PATIENCE = 10.0
+PROOF_TIMEOUT_S = 10.0
 """Seconds that the daemon has to take a connection and to prove itself; who asks may well give up before."""
-WAITING = 128
-MANY = 64
+LISTEN_BACKLOG = 128
+CHECKED_FROM_CONNECTIONS = 64
 """Connections at once beyond which it is asked who is there: other users of this machine can connect as well."""
-MOST = 512
+MAX_CONNECTIONS = 512
 """Connections at once; each has a thread, and the agent needs some for itself."""
-PIECE_BYTES = 1 << 16
+COPY_CHUNK_BYTES = 1 << 16
 
 
 class Door:
@@ -45,7 +45,7 @@ class Door:
         self._counting = _thread.allocate_lock()
         self._listening = socket(AF_INET, SOCK_STREAM)
         self._listening.bind(("127.0.0.1", 0))
-        self._listening.listen(WAITING)
+        self._listening.listen(LISTEN_BACKLOG)
         self.host = f"127.0.0.1:{self._listening.getsockname()[1]}"
 
     @property
@@ -64,7 +64,7 @@ class Door:
             except OSError:  # out of files for a moment
                 time.sleep(0.05)
                 continue
-            if self._open >= MOST or (self._open >= MANY and _is_strangers(near[1])):
+            if self._open >= MAX_CONNECTIONS or (self._open >= CHECKED_FROM_CONNECTIONS and _is_strangers(near[1])):
                 os.close(file)
                 continue
             self._count(1)
@@ -83,8 +83,8 @@ class Door:
         near = socket(fileno=file)
         far: socket | None = None
         try:
-            near.settimeout(PATIENCE)  # who connects has something to ask
-            asked = near.recv(PIECE_BYTES)
+            near.settimeout(PROOF_TIMEOUT_S)  # who connects has something to ask
+            asked = near.recv(COPY_CHUNK_BYTES)
             near.settimeout(None)
             far = self._daemon() if asked else None
             if far is None:
@@ -103,8 +103,8 @@ class Door:
 
     def _prove(self, near: socket, asked: bytes) -> bytes:
         """Answer the question for a proof, and return what came behind it."""
-        while b"\r\n\r\n" not in asked and len(asked) <= proof.LONGEST:
-            more = near.recv(PIECE_BYTES)
+        while b"\r\n\r\n" not in asked and len(asked) <= proof.MAX_ANSWER_BYTES:
+            more = near.recv(COPY_CHUNK_BYTES)
             if not more:
                 raise ValueError("cut off")
             asked += more
@@ -125,7 +125,7 @@ class Door:
             port = proof.number_of(file.read(), "port")
         far = socket(AF_INET, SOCK_STREAM)
         try:
-            far.settimeout(PATIENCE)
+            far.settimeout(PROOF_TIMEOUT_S)
             far.connect(("127.0.0.1", port))
             far.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
             nonce = os.urandom(16).hex()
@@ -167,7 +167,7 @@ def _is_strangers(port: int) -> bool:
 def _pass(source: socket, sink: socket) -> None:
     """Pass on what comes until its end, which is then the end of both."""
     try:
-        while piece := source.recv(PIECE_BYTES):
+        while piece := source.recv(COPY_CHUNK_BYTES):
             sink.sendall(piece)
     except OSError:
         pass

@@ -12,11 +12,11 @@ import errno
 import os
 import sys
 
-FAILED = 97
+FAILED_EXIT_CODE = 97
 """The exit code of a program that was never started, since a layer could not be laid."""
 NEW_USERS, NEW_MOUNTS = 0x10000000, 0x00020000
 RECURSIVE, PRIVATE = 0x4000, 0x40000
-FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+OPEN_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -35,7 +35,7 @@ def lay_all(layers: list) -> None:  # type: ignore[type-arg]
             lay(own_users, *layer)
     except OSError as error:
         os.write(2, f"layers: {error}\n".encode(errors="replace"))
-        os._exit(FAILED)
+        os._exit(FAILED_EXIT_CODE)
 
 
 def enter() -> bool:
@@ -52,7 +52,7 @@ def enter() -> bool:
 
 
 def lay(own_users: bool, place: str, lower: list, upper: str, work: str, absent: list) -> None:  # type: ignore[type-arg]
-    """Lay one layer, its paths named by descriptors, which need no quoting; hide what shall be absent."""
+    """Lay one layer, its paths named by descriptors, which need no quoting; hide what must not be seen."""
     under = [os.open(each, os.O_PATH | os.O_DIRECTORY) for each in lower]
     over, beside = (os.open(each, os.O_PATH | os.O_DIRECTORY) for each in (upper, work))
     named = ":".join(f"/proc/self/fd/{each}" for each in under)
@@ -68,10 +68,10 @@ def lay(own_users: bool, place: str, lower: list, upper: str, work: str, absent:
 def hide(place: str, name: str) -> None:
     """Delete a file in a layer, and nothing behind a link: that would lie outside of it."""
     *folders, last = name.split("/")
-    here = os.open(place, FOLDER)
+    here = os.open(place, OPEN_FOLDER)
     try:
         for each in folders:
-            here, above = os.open(each, FOLDER, dir_fd=here), here
+            here, above = os.open(each, OPEN_FOLDER, dir_fd=here), here
             os.close(above)
         os.unlink(last, dir_fd=here)
     except (FileNotFoundError, NotADirectoryError):

@@ -18,35 +18,37 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from pathlib import Path
 
-from covey.core.launches import Activity, Launch, Observation
+from covey.core.fleet.launches import Activity, Launch, Observation
 from covey.errors import Invalid, Refused, TooLarge, Unavailable
-from covey.runners.activity import Meter
+from covey.runners.activity import PAGE_BYTES, Meter, process
 
 WRAPPER = str(Path(__file__).with_name("wrapper.py"))
 
-OUTPUT_BYTES = 256 * 1024
+OUTPUT_CHUNK_BYTES = 256 * 1024
 """Bytes of output that are read at once."""
-ERRORS_BYTES = 64 * 1024
+ERRORS_TAIL_BYTES = 64 * 1024
 """Bytes of the end of what was said on standard error."""
-TYPED_BYTES = 256 * 1024
+MAX_TYPED_BYTES = 256 * 1024
 """Bytes that may be typed at once."""
 
-START_PATIENCE = 30.0
-STOP_PATIENCE = 10.0
-HOLD_PATIENCE = 10.0
-FINISH_PATIENCE = 10.0
-SWEEP_PATIENCE = 2.0
-TYPE_PATIENCE = 2.0
-PAGE = os.sysconf("SC_PAGESIZE")
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+OBEY_TIMEOUT_S = 10.0
+SWEEP_TIMEOUT_S = 2.0
+MIN_SWEEP_LOOKS = 10
+"""Looks at all processes before a sweep gives up: on a machine that stands still a single one may take seconds."""
+TYPE_TIMEOUT_S = 2.0
 
-KEPT = frozenset({"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz", "journal", "ledger"})
+KEPT_FILES = frozenset(
+    {"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz", "journal", "ledger"}
+)
 """What is left of a run that has ended; the rest was only needed while it lived."""
 STOPPED = "stopped"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NOTED = re.compile(rb"(-?\d{1,9})(?:\s+(\d+(?:\.\d*)?(?:e-?\d+)?))?")
-LOCK = struct.Struct("hhqqi4x")
+LOCK_STRUCT = struct.Struct("hhqqi4x")
 """What fcntl calls `struct flock`: type, whence, start, length, pid."""
-WHO_HOLDS = LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+WHO_HOLDS = LOCK_STRUCT.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class ProcessRunner:
@@ -111,20 +113,19 @@ class ProcessRunner:
         """Return a part of its output from an offset on, and where the next part begins."""
         if since < 0:
             raise Invalid("Output begins at 0.", hint="Go on from the offset that came with the last part.")
-        data = _read(f"{self.folder_of(run_id)}/output", since, OUTPUT_BYTES)
+        data = _read(f"{self.folder_of(run_id)}/output", since, OUTPUT_CHUNK_BYTES)
         return data, since + len(data)
 
     def errors(self, run_id: str) -> bytes:
         """Return the end of what it said on standard error, if that is kept apart."""
         path = f"{self.folder_of(run_id)}/errors"
-        return _read(path, max(0, _length(path) - ERRORS_BYTES), ERRORS_BYTES)
+        return _read(path, max(0, _length(path) - ERRORS_TAIL_BYTES), ERRORS_TAIL_BYTES)
 
     def type(self, run_id: str, text: str) -> None:
         """Let a line arrive at the run's input, whole or not at all; refuse if the run takes none, now or ever."""
         run = self.folder_of(run_id)
-        data = text.encode(errors="surrogateescape") + b"\n"
-        if len(data) > TYPED_BYTES:
-            raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+        data = _encoded(text) + b"\n"
+        check_typed(data)
         deaf = Refused(f"Run {run_id} takes no input.", hint="Start a run whose input is typed, or wait for its end.")
         if _holder(run) is None:
             raise deaf
@@ -146,10 +147,8 @@ class ProcessRunner:
             if wrapper is None or not _exists(f"{run}/input"):
                 return
             _send(wrapper, signal.SIGURG)
-            deadline = time.monotonic() + FINISH_PATIENCE
-            while not _gone(wrapper, 0.002) and _exists(f"{run}/input"):
-                if time.monotonic() > deadline:
-                    raise Unavailable(f"The input of run {run_id} does not end.", hint="Try it again, or stop it.")
+            if not _became(wrapper, f"{run}/input", there=False):
+                raise Unavailable(f"The input of run {run_id} does not end.", hint="Try it again, or stop it.")
 
     def activity(self, run_id: str, *, memory: bool = False) -> Activity | None:
         """Return what the processes of a run do, None if it is not alive; their memory is only taken if asked for."""
@@ -170,7 +169,7 @@ class ProcessRunner:
                 if wrapper is None:
                     break
                 _send(wrapper, number)
-                _gone(wrapper, STOP_PATIENCE)
+                _gone(wrapper, STOP_TIMEOUT_S)
         if self.look(run_id).alive:
             raise _does_not_end(run_id)
 
@@ -181,12 +180,9 @@ class ProcessRunner:
             if wrapper is None or _exists(f"{run}/held") == on:
                 return
             _send(wrapper, signal.SIGUSR1 if on else signal.SIGUSR2)
-            deadline = time.monotonic() + HOLD_PATIENCE
-            while not _gone(wrapper, 0.002) and _exists(f"{run}/held") != on:
-                if time.monotonic() > deadline:
-                    raise Unavailable(
-                        f"Run {run_id} does not {'stand still' if on else 'go on'}.", hint="Try it again, or stop it."
-                    )
+            if not _became(wrapper, f"{run}/held", there=on):
+                what = "stand still" if on else "go on"
+                raise Unavailable(f"Run {run_id} does not {what}.", hint="Try it again, or stop it.")
 
     def forget(self, run_id: str) -> None:
         """Remove what is only needed while a run lives, and keep its output; one that lives is not forgotten."""
@@ -198,7 +194,7 @@ class ProcessRunner:
         except OSError:
             return  # It is not there, or a link to what is somebody else's.
         try:
-            for name in set(os.listdir(folder)) - KEPT:
+            for name in set(os.listdir(folder)) - KEPT_FILES:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=folder)
         finally:
@@ -211,7 +207,7 @@ class ProcessRunner:
     def folder_of(self, run_id: str) -> str:
         """Return the folder of a run, whether it is there or not; a link in its place leads elsewhere, and goes."""
         if not RUN_ID.fullmatch(run_id):
-            raise Invalid(f"{run_id!r} is no id of a run.", hint="Letters, digits, dots, dashes and underscores.")
+            raise Invalid(f"{run_id!r} is not the id of a run.", hint="Letters, digits, dots, dashes and underscores.")
         run = f"{self._folder}/{run_id}"
         if os.path.islink(run):
             with contextlib.suppress(FileNotFoundError):
@@ -227,21 +223,23 @@ def _letter(launch: Launch) -> bytes:
     if not launch.argv or not os.path.isabs(launch.cwd):
         raise Invalid("A run needs a program and a whole path to work in.", hint="Look at the agent that launches it.")
     try:
-        argv = [word.encode(errors="surrogateescape") for word in launch.argv]
-        cwd = launch.cwd.encode(errors="surrogateescape")
-        env = {
-            name.encode(errors="surrogateescape"): value.encode(errors="surrogateescape")
-            for name, value in launch.env.items()
-        }
-        stdin = None if launch.stdin is None else launch.stdin.encode(errors="surrogateescape")
+        argv, cwd = [_encoded(word) for word in launch.argv], _encoded(launch.cwd)
+        env = {_encoded(name): _encoded(value) for name, value in launch.env.items()}
+        stdin = None if launch.stdin is None else _encoded(launch.stdin)
     except UnicodeEncodeError:
-        raise Invalid("A launch holds text that is no text.", hint="Look at the agent that launches it.") from None
+        raise Invalid(
+            "A launch holds a text that cannot be encoded.", hint="Look at the agent that launches it."
+        ) from None
     if any(b"\0" in word for word in (*argv, cwd, *env, *env.values())) or any(not k or b"=" in k for k in env):
         raise Invalid("A launch holds what no program can be given.", hint="Leave out zero bytes and odd names.")
-    if launch.typed and stdin is not None and len(stdin) > TYPED_BYTES:
-        raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+    if launch.typed and stdin is not None:
+        check_typed(stdin)
     layers = [astuple(each) for each in launch.layers]
     return marshal.dumps((argv, cwd, env, stdin, launch.typed, launch.apart, launch.most, layers))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 def wrapper_command(run: str, *more: str) -> list[str]:
@@ -269,7 +267,7 @@ def _call_wrapper(run: str, letter: bytes) -> str:
         start_new_session=True,
     ) as process:
         try:
-            return process.communicate(letter, START_PATIENCE)[0].decode(errors="replace")
+            return process.communicate(letter, START_TIMEOUT_S)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
             process.kill()
             raise
@@ -285,7 +283,7 @@ def _holder(run: str) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        kind, _, _, _, pid = LOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, WHO_HOLDS))
+        kind, _, _, _, pid = LOCK_STRUCT.unpack(fcntl.fcntl(file, fcntl.F_GETLK, WHO_HOLDS))
     finally:
         os.close(file)
     return None if kind == fcntl.F_UNLCK else int(pid)
@@ -324,7 +322,7 @@ def _started(run: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError:
-        return ""  # It is no link any more, and so it has been one.
+        return ""  # It is not a link any more, so it was one.
 
 
 def _exists(path: str) -> bool:
@@ -358,13 +356,19 @@ def _read(path: str, since: int, most: int) -> bytes:
 # Typing
 
 
+def check_typed(data: bytes) -> None:
+    """Refuse more than can be typed at once."""
+    if len(data) > MAX_TYPED_BYTES:
+        raise TooLarge(f"At most {MAX_TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+
+
 def _type(file: int, data: bytes, run_id: str) -> None:
     """Write a line into a pipe if all of it fits now: nobody else writes meanwhile, and a reader only makes room."""
     _take_turn(file)
     room = fcntl.fcntl(file, fcntl.F_GETPIPE_SZ)
     (waiting,) = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))
     # A pipe fills by pages, and two neighbours together hold more than one page: at worst it is half used.
-    fits = len(data) <= room if waiting == 0 else len(data) + waiting <= room // 2 - 2 * PAGE
+    fits = len(data) <= room if waiting == 0 else len(data) + waiting <= room // 2 - 2 * PAGE_BYTES
     if not fits:
         raise Refused(
             f"Run {run_id} has not read yet what was typed before.", hint="Type it again when the run listens."
@@ -374,7 +378,7 @@ def _type(file: int, data: bytes, run_id: str) -> None:
 
 def _take_turn(file: int) -> None:
     """Wait until nobody else types to the same run, but not for long."""
-    deadline = time.monotonic() + TYPE_PATIENCE
+    deadline = time.monotonic() + TYPE_TIMEOUT_S
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -456,18 +460,27 @@ def _gone(process: int, patience: float) -> bool:
     return bool(poll.poll(patience * 1000))
 
 
+def _became(wrapper: int, path: str, *, there: bool) -> bool:
+    """Wait until a wrapper has made a file, or removed it, or has ended; say whether that came in time."""
+    deadline = time.monotonic() + OBEY_TIMEOUT_S
+    while not _gone(wrapper, 0.002) and _exists(path) != there:
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
 # Sweeping: the wrapper was killed, so its program is dead, and what that had started may not be.
 
 
 def _sweep(run: str) -> bool:
     """Kill what carries the mark of a run or still writes its output; return whether nothing of it is left."""
     spared = _ourselves()
-    deadline = time.monotonic() + SWEEP_PATIENCE
-    clean = 0
+    deadline = time.monotonic() + SWEEP_TIMEOUT_S
+    looks = clean = 0
     while clean < 2:  # One look can miss a process that is about to execute another program.
         found = [pid for pid in _processes() if pid not in spared and _kill_if_of(run, pid)]
-        clean = 0 if found else clean + 1
-        if time.monotonic() > deadline:
+        looks, clean = looks + 1, 0 if found else clean + 1
+        if found and looks >= MIN_SWEEP_LOOKS and time.monotonic() > deadline:
             return False
         time.sleep(0.002)
     return True
@@ -493,7 +506,7 @@ def _kill_if_of(run: str, pid: int) -> bool:
 
 def _belongs(run: str, pid: int) -> bool:
     """Say whether a process carries the mark of a run, or has its output open to write."""
-    mark = b"COVEY_RUN_FOLDER=" + run.encode(errors="surrogateescape")
+    mark = _encoded(f"COVEY_RUN_FOLDER={run}")
     outputs = (f"{run}/output", f"{run}/errors")
     try:
         with open(f"/proc/{pid}/environ", "rb") as environ:
@@ -530,9 +543,6 @@ def _ourselves() -> set[int]:
     pid = os.getpid()
     while pid > 0 and pid not in found:
         found.add(pid)
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as about:
-                pid = int(about.read().rpartition(b")")[2].split()[1])
-        except OSError:
-            break
+        about = process(pid)
+        pid = about.parent if about else 0
     return found

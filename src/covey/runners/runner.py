@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from covey.core.launches import Activity, Launch, Observation
+from covey.core.fleet.launches import Activity, Launch, Observation
 
 
 class Runner(Protocol):

@@ -21,13 +21,13 @@ from itertools import product
 from pathlib import Path
 
 from covey import trash
-from covey.core.launches import Layer
+from covey.core.fleet.launches import Layer
 from covey.values import dataclass
 
 PROGRAM = "bwrap"
 LAYERS = str(Path(__file__).with_name("layers.py"))
-PATIENCE = 20.0
-TEMPORARY = ("/tmp", "/var/tmp")
+PROBE_TIMEOUT_S = 20.0
+TEMPORARY_FOLDERS = ("/tmp", "/var/tmp")
 SYSTEM = (
     "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/sys", "/snap", "/nix/store",
     "/gnu/store", "/var/lib/dpkg", "/var/lib/ca-certificates", "/var/lib/texmf", "/var/cache/fontconfig",
@@ -89,7 +89,7 @@ def under(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 def _mounts(room: Room) -> list[tuple[str, tuple[str, ...]]]:
     """Return what is put where, by its place; of two things at one place the later counts."""
-    own = {os.path.realpath(each) for each in TEMPORARY if os.path.isdir(each)}
+    own = {os.path.realpath(each) for each in TEMPORARY_FOLDERS if os.path.isdir(each)}
     found: list[tuple[str, tuple[str, ...]]] = [(top, ("--bind", room.temporary, top)) for top in sorted(own)]
     found += [(place, ("--ro-bind-try", place, place)) for place in room.readable]
     found += [(each.place, ("--bind", each.place, each.place)) for each in room.layers]
@@ -170,14 +170,19 @@ def powers() -> Powers | None:
 def clear_ways(room: Room) -> None:
     """Take away what a program left in its room where the next one has something put: a link would lead it outside."""
     places = [place for place, _ in _mounts(room)]
-    own = {os.path.realpath(each) for each in TEMPORARY}
+    own = {os.path.realpath(each) for each in TEMPORARY_FOLDERS}
     layers = ((each.upper, each.place) for each in room.layers)
     for written, top in (*((room.temporary, each) for each in own), *room.instead, *layers):
-        for place in (each for each in places if each.startswith(f"{top}/")):
-            parts = os.path.relpath(place, top).split("/")
-            ways = (os.path.join(written, *parts[:depth]) for depth in range(len(parts)))
-            if all(_is_folder(way) for way in ways) and os.path.islink(os.path.join(written, *parts)):
-                trash.remove(Path(written, *parts))
+        for place in places:
+            if place.startswith(f"{top}/"):
+                _clear_way(written, os.path.relpath(place, top).split("/"))
+
+
+def _clear_way(written: str, parts: list[str]) -> None:
+    """Remove a link at the end of a way of folders, and whatever else than a folder stands on that way."""
+    ways = (os.path.join(written, *parts[:depth]) for depth in range(len(parts)))
+    if all(_is_folder(way) for way in ways) and os.path.islink(os.path.join(written, *parts)):
+        trash.remove(Path(written, *parts))
 
 
 def _is_folder(path: str) -> bool:
@@ -197,11 +202,7 @@ def _is_folder(path: str) -> bool:
 def refusal(room: Room, cwd: str) -> str | None:
     """Return why this room cannot be made, None if a program can be started in it."""
     clear_ways(room)
-    try:
-        done = _run((*under(room.layers), *inside(("/bin/sh", "-c", ":"), room, cwd)))
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    return None if done.returncode == 0 else done.stderr.strip() or f"{PROGRAM} ended with code {done.returncode}"
+    return _failure((*under(room.layers), *inside(("/bin/sh", "-c", ":"), room, cwd)), who=PROGRAM)
 
 
 def layers_trouble(folder: str) -> str | None:
@@ -214,27 +215,33 @@ def layers_trouble(folder: str) -> str | None:
         Path(lower, "file").touch()
         layer = Layer(lower, (lower,), upper, work, absent=("file",))
         script = 'cd "$1" && test ! -e file && mkdir new && mv new newer && echo x > newer/x'
-        done = _run((*under((layer,)), *_shell(_powers or Powers(True, True), network=False),
-                     "--bind", lower, lower, "--", "/bin/sh", "-c", script, "sh", lower))  # fmt: skip
-        return None if done.returncode == 0 else done.stderr.strip()[:300] or f"it ended with code {done.returncode}"
-    except (OSError, subprocess.TimeoutExpired) as error:
+        words = (*under((layer,)), *_shell(_powers or Powers(True, True), network=False),
+                 "--bind", lower, lower, "--", "/bin/sh", "-c", script, "sh", lower)  # fmt: skip
+        return _failure(words, most=300)
+    except OSError as error:
         return str(error)
     finally:
         trash.remove(Path(place))
 
 
 def _try(powers: Powers) -> str | None:
+    words = (*_shell(powers, network=False), "--remount-ro", "/", "--", "/bin/sh", "-c", "! mkdir /new 2>/dev/null")
+    why = _failure(words, most=200)
+    return None if why is None else f"{PROGRAM} does not work here: {why}"
+
+
+def _failure(words: Sequence[str], *, who: str = "it", most: int | None = None) -> str | None:
+    """Return why a program fails, in its own words and no more than `most` characters of them; None if it does not."""
     try:
-        words = (*_shell(powers, network=False), "--remount-ro", "/", "--", "/bin/sh", "-c", "! mkdir /new 2>/dev/null")
-        done = _run(words)
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_TIMEOUT_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{PROGRAM} does not work here: {error}"
-    if done.returncode == 0:
-        return None
-    return f"{PROGRAM} does not work here: {done.stderr.strip()[:200] or f'it ended with code {done.returncode}'}"
-
-
-def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False
-    )
+        return str(error)
+    return None if done.returncode == 0 else done.stderr.strip()[:most] or f"{who} ended with code {done.returncode}"

@@ -20,31 +20,39 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from covey.core.launches import Activity, Launch, Observation, Screen
-from covey.errors import Invalid, Refused, TooLarge, ToolFailed, Unavailable
+from covey.core.fleet.launches import Launch, Screen
+from covey.errors import Invalid, Refused, ToolFailed, Unavailable
+from covey.files import write_whole
 from covey.runners.activity import process
 from covey.runners.control import Answer, Connection, Control
-from covey.runners.process import START_PATIENCE, TYPED_BYTES, ProcessRunner, wrapper_command, wrapper_environment
+from covey.runners.process import (
+    RUN_ID,
+    START_TIMEOUT_S,
+    ProcessRunner,
+    check_typed,
+    wrapper_command,
+    wrapper_environment,
+)
 from covey.runners.watching import FEATURES, Size, Watch
 from covey.values import dataclass
 
 COLUMNS, ROWS = 200, 50
-TERM = "screen-256color"
+RUN_TERM = "screen-256color"
 """What a program finds in TERM; nearly every system knows it."""
-OLDEST = (3, 1)
+OLDEST_TMUX = (3, 1)
 WITH_FEATURES = (3, 2)
 """The first one that can be told what a terminal understands."""
-TOOL_PATIENCE = 10.0
-REACH_PATIENCE = 2.0
-PASSING = (".door", ".life")
-PASSING_SECONDS = 3600
+TMUX_TIMEOUT_S = 10.0
+REACH_TIMEOUT_S = 2.0
+PASSING_SUFFIXES = (".door", ".life")
+PASSING_S = 3600
 """How files are called that are needed for a moment, and when nobody needs them any more."""
-RETRY_PAUSE = 0.02
+RETRY_PAUSE_S = 0.02
 HISTORY_LINES = 5_000
 
 SETTINGS = (
     ("-gq", "history-limit", str(HISTORY_LINES)),
-    ("-gq", "default-terminal", TERM),
+    ("-gq", "default-terminal", RUN_TERM),
     ("-gq", "default-shell", "/bin/sh"),
     ("-gq", "update-environment", ""),
     ("-gq", "remain-on-exit", "off"),
@@ -67,7 +75,7 @@ KEEPER = 'exec <"$0"; rm -f "$0"; read client; read end; grep -qF "$1" "/proc/$c
 tmux waits for ever for a client in control mode whose words nobody takes any more, and would not end itself.
 """
 SIZE = "@covey-size"
-TEMPORARY = "/tmp"
+SHORT_TEMPORARY = "/tmp"
 """A folder with a short name that is on every machine: the name of a socket has 107 bytes at most."""
 HOME = "sockets"
 """The file that names the folder of a project's sockets, where it is not the usual one."""
@@ -94,7 +102,7 @@ KEY = re.compile(
     r"|PageUp|PageDown|PPage|NPage|IC|DC|F[1-9]|F1[0-2])"
 )
 CLIENTS = "list-clients -F '#{client_readonly} #{client_session}'"
-KEYS_AT_ONCE = 2048
+KEYS_PER_COMMAND_BYTES = 2048
 """Bytes of keys that fit into one command."""
 UNTYPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """What must not be typed: a text could end the paste with it, and go on as keys."""
@@ -115,7 +123,7 @@ class Pane:
     title: str
 
 
-class TmuxRunner:
+class TmuxRunner(ProcessRunner):
     """Runs with and without a terminal in a folder; whoever opens the same folder later finds them all again."""
 
     def __init__(
@@ -127,8 +135,7 @@ class TmuxRunner:
         rows: int = ROWS,
         program: str = "tmux",
     ) -> None:
-        self._processes = ProcessRunner(folder)
-        self._folder = os.path.realpath(folder)
+        super().__init__(folder)
         self._socket = str(socket or socket_of(folder))
         self._program = program
         self._size = columns, rows
@@ -139,41 +146,21 @@ class TmuxRunner:
         self._counting = threading.Lock()
         self._version: tuple[int, int] | None = None
 
-    # What every runner does
+    # What other runners do too
 
     def start(self, run_id: str, launch: Launch) -> None:
         """Start a run, in a pane of its own if it wants a terminal; one that was started already is left alone."""
         if not launch.terminal:
-            self._processes.start(run_id, launch)
+            super().start(run_id, launch)
             return
         env = {name: value for name, value in launch.env.items() if name not in ("TMUX", "TMUX_PANE")}
-        adapted = replace(launch, env=env | {"TERM": TERM})
-        self._processes.begin(run_id, adapted, lambda run, letter: self._call_wrapper(run, letter, launch.cwd))
-
-    def look(self, run_id: str) -> Observation:
-        """Return what can be seen of a run now; one whose terminal was taken away has ended, and nobody knows how."""
-        return self._processes.look(run_id)
-
-    def end_of(self, run_id: str) -> int | None:
-        """Return a descriptor of the caller's own that can be read once the run has ended; None if it has."""
-        return self._processes.end_of(run_id)
-
-    def output(self, run_id: str, since: int) -> tuple[bytes, int]:
-        """Return a part of its output from an offset on, in a terminal all that it drew, and where the next begins."""
-        return self._processes.output(run_id, since)
-
-    def errors(self, run_id: str) -> bytes:
-        """Return the end of what it said on standard error, if that is kept apart."""
-        return self._processes.errors(run_id)
-
-    def activity(self, run_id: str, *, memory: bool = False) -> Activity | None:
-        """Return what the processes of a run do, None if it is not alive; their memory is only taken if asked for."""
-        return self._processes.activity(run_id, memory=memory)
+        adapted = replace(launch, env=env | {"TERM": RUN_TERM})
+        self.begin(run_id, adapted, lambda run, letter: self._call_wrapper(run, letter, launch.cwd))
 
     def type(self, run_id: str, text: str) -> None:
         """Let a line arrive at the run's input: pasted and entered where it has a terminal, whatever that shows."""
         if not self._has_terminal(run_id):
-            self._processes.type(run_id, text)
+            super().type(run_id, text)
             return
         self.paste(run_id, text)
         self.press(run_id, "Enter")
@@ -181,25 +168,34 @@ class TmuxRunner:
     def finish(self, run_id: str) -> None:
         """Let the run's input end; in a terminal by the key for it, which a program may take for something else."""
         if not self._has_terminal(run_id):
-            self._processes.finish(run_id)
+            super().finish(run_id)
             return
         with contextlib.suppress(Refused):
             self.press(run_id, "C-d")
 
-    def stop(self, run_id: str) -> None:
-        """End a run with all that it started; one that never started never will."""
-        self._processes.stop(run_id)
-
-    def hold(self, run_id: str, *, on: bool) -> None:
-        """Let a run and all that it started stand still, or go on; already so, or gone, is fine."""
-        self._processes.hold(run_id, on=on)
-
     def forget(self, run_id: str) -> None:
         """Remove what is only needed while a run lives, and keep its output; one that lives is not forgotten."""
         had_terminal = self._has_terminal(run_id)
-        self._processes.forget(run_id)
+        super().forget(run_id)
         if had_terminal and self._server_lives():
             self._tmux("kill-session", "-t", f"={_session(run_id)}")  # A person may have opened windows beside it.
+
+    def unwatched(self) -> dict[str, float]:
+        """Return the runs that still have a session of our server while none lives and nobody looks, and since when."""
+        if not self._server_lives():
+            return {}
+        told = self._tmux("list-sessions", "-F", "#{session_attached} #{session_activity} #{session_name}")
+        lines = (line.split(" ", 2) for line in told.stdout.decode(errors="replace").splitlines())
+        found = {_run_of(name): (used, float(at or 0)) for used, at, name in lines}
+        free = {run: at for run, (used, at) in found.items() if used == "0" and RUN_ID.fullmatch(run)}
+        return {run: at for run, at in free.items() if not self.look(run).alive}
+
+    def end_unwatched(self, run_id: str) -> bool:
+        """End the session that is left of a run, unless somebody uses it by now; say whether it is gone."""
+        if run_id not in self.unwatched():
+            return False
+        self._tmux("kill-session", "-t", f"={_session(run_id)}")
+        return run_id not in self.unwatched()
 
     # What only a terminal has
 
@@ -228,8 +224,7 @@ class TmuxRunner:
         """Let a text arrive at a run's terminal as one paste, without what could act as a key; Enter is not pressed."""
         pane = self._listening(run_id)
         data = UNTYPED.sub("", text.replace("\r\n", "\n")).encode(errors="replace")
-        if len(data) > TYPED_BYTES:
-            raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+        check_typed(data)
         if not data:
             return
         name = f"covey-{secrets.token_hex(8)}"
@@ -242,24 +237,13 @@ class TmuxRunner:
     def press(self, run_id: str, key: str) -> None:
         """Press one key in a run's terminal, by its name: Enter, Escape, C-c, Up, y."""
         if not KEY.fullmatch(key):
-            raise Invalid(f"{key!r} is no key.", hint="Enter, Escape, Tab, Up, C-c, F1, or one letter.")
+            raise Invalid(f"{key!r} is not a key.", hint="Enter, Escape, Tab, Up, C-c, F1, or one letter.")
         pane = self._listening(run_id)
         (mode,) = self._control.ask(f"display-message -p -t {pane} '#{{pane_in_mode}}'")
         if mode.good and mode.lines[:1] == ["1"]:  # A person scrolls back: the key would go there.
             self._control.ask(f"send-keys -t {pane} -X cancel")
         (pressed,) = self._control.ask(f"send-keys -t {pane} '{key}'", again=False)
         if not pressed.good:
-            raise _no_terminal(run_id)
-
-    def resize(self, run_id: str, columns: int, rows: int) -> None:
-        """Make the terminal of a run larger or smaller, for as long as no person uses it."""
-        if not (20 <= columns <= 1000 and 5 <= rows <= 1000):
-            raise Invalid("A terminal has 20 to 1000 columns and 5 to 1000 rows.", hint="80x24, for example.")
-        pane = self._pane(run_id)
-        noted, resized = self._control.ask(
-            f"set-option -t {pane} {SIZE} {columns}x{rows}", f"resize-window -t {pane} -x {columns} -y {rows}"
-        )
-        if not (noted.good and resized.good):
             raise _no_terminal(run_id)
 
     def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
@@ -322,10 +306,9 @@ class TmuxRunner:
 
     def keys(self, run_id: str, data: bytes) -> None:
         """Let what a person typed arrive at a run's terminal, byte for byte; no key has a meaning on the way."""
-        if len(data) > TYPED_BYTES:
-            raise TooLarge(f"At most {TYPED_BYTES} bytes can be typed at once.", hint="Put it in a file and name that.")
+        check_typed(data)
         pane = self._listening(run_id)
-        words = [data[i : i + KEYS_AT_ONCE].hex(" ") for i in range(0, len(data), KEYS_AT_ONCE)]
+        words = [data[i : i + KEYS_PER_COMMAND_BYTES].hex(" ") for i in range(0, len(data), KEYS_PER_COMMAND_BYTES)]
         scrolled = f"send-keys -t {pane} -X cancel"  # An error where nobody scrolls back, and then of no matter.
         answers = self._control.ask(scrolled, *(f"send-keys -t {pane} -H {each}" for each in words), again=False)
         if not all(answer.good for answer in answers[1:]):
@@ -360,21 +343,21 @@ class TmuxRunner:
         words += ["-c", _literal(cwd.replace("#", "##")), "--", *map(_literal, command), ";"]
         words += ["resize-window", "-t", f"={name}:", "-x", columns, "-y", rows, ";"]  # Only we resize it, and people.
         words += ["set-option", "-t", f"={name}:", SIZE, f"{columns}x{rows}"]
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             ended = self._tmux(*words)
             if ended.returncode == 0 or os.path.lexists(f"{run}/started"):
                 return ""
             if time.monotonic() > deadline:
                 return f"failed {ended.stderr.decode(errors='replace').strip() or 'tmux failed'}"
-            time.sleep(RETRY_PAUSE)  # Somebody else is starting it, or the server was just about to end.
+            time.sleep(RETRY_PAUSE_S)  # Somebody else is starting it, or the server was just about to end.
 
     def _hand_over(self, run: str, listening: socket.socket, letter: bytes) -> str:
         talk = self._visitor(run, listening)
         if talk is None:
             return ""
         with talk:
-            talk.settimeout(START_PATIENCE)
+            talk.settimeout(START_TIMEOUT_S)
             talk.sendall(letter)
             talk.shutdown(socket.SHUT_WR)
             said = b""
@@ -384,7 +367,7 @@ class TmuxRunner:
 
     def _visitor(self, run: str, listening: socket.socket) -> socket.socket | None:
         """Wait for the wrapper at the door, as long as it can still come."""
-        deadline = time.monotonic() + START_PATIENCE
+        deadline = time.monotonic() + START_TIMEOUT_S
         listening.settimeout(0.5)
         while time.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
@@ -432,7 +415,7 @@ class TmuxRunner:
                 input=given,
                 capture_output=True,
                 check=False,
-                timeout=TOOL_PATIENCE,
+                timeout=TMUX_TIMEOUT_S,
                 cwd="/",
                 env=_environment(),
                 start_new_session=True,
@@ -445,7 +428,7 @@ class TmuxRunner:
     def _server_lives(self) -> bool:
         """Say whether there is a server, without starting one."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
-            asked.settimeout(TOOL_PATIENCE)
+            asked.settimeout(TMUX_TIMEOUT_S)
             try:
                 asked.connect(self._socket)
             except OSError:
@@ -462,14 +445,14 @@ class TmuxRunner:
         for server in servers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(server, signal.SIGUSR1)
-        deadline = time.monotonic() + REACH_PATIENCE
+        deadline = time.monotonic() + REACH_TIMEOUT_S
         while servers and not self._server_lives() and time.monotonic() < deadline:
-            time.sleep(RETRY_PAUSE)
+            time.sleep(RETRY_PAUSE_S)
         return bool(servers) and self._server_lives()
 
     def _server_of(self, run_id: str) -> int | None:
         """Return the server in which a run lives: the parent of its wrapper, as long as there is one."""
-        wrapper = self._processes.holder(run_id)
+        wrapper = self.holder(run_id)
         about = process(wrapper) if wrapper else None
         try:
             name = Path(f"/proc/{about.parent}/comm").read_text() if about else ""
@@ -478,7 +461,7 @@ class TmuxRunner:
         return about.parent if about and name.startswith("tmux") else None
 
     def _has_terminal(self, run_id: str) -> bool:
-        return os.access(f"{self._processes.folder_of(run_id)}/terminal", os.F_OK)
+        return os.access(f"{self.folder_of(run_id)}/terminal", os.F_OK)
 
     def _pane(self, run_id: str) -> str:
         """Return the pane of a run that lives in one."""
@@ -492,17 +475,17 @@ class TmuxRunner:
         return pane
 
     def _terminal(self, run_id: str) -> tuple[str, str]:
-        run = self._processes.folder_of(run_id)
+        run = self.folder_of(run_id)
         try:
             pane, listens = Path(run, "terminal").read_text().split()
         except (FileNotFoundError, ValueError):
             raise _no_terminal(run_id) from None
-        if not self._processes.look(run_id).alive or not self._reach([run_id]):
+        if not self.look(run_id).alive or not self._reach([run_id]):
             raise _no_terminal(run_id)
         return pane, listens
 
     def _refusal(self, run_id: str, ended: subprocess.CompletedProcess[bytes]) -> Exception:
-        if not self._processes.look(run_id).alive:
+        if not self.look(run_id).alive:
             return _no_terminal(run_id)
         return ToolFailed(
             f"tmux failed: {ended.stderr.decode(errors='replace').strip()}.", hint="Look at the run, and try again."
@@ -600,15 +583,13 @@ def _home(runs: Path) -> str:
         home = kept.read_text()
         if _is_private(home):
             return home
-    usual = f"{TEMPORARY}/covey-{os.getuid()}"
+    usual = f"{SHORT_TEMPORARY}/covey-{os.getuid()}"
     with contextlib.suppress(OSError):
         os.mkdir(usual, 0o700)
     if not os.path.lexists(usual) or _is_private(usual):
         return usual
-    home = tempfile.mkdtemp(prefix=f"covey-{os.getuid()}-", dir=TEMPORARY)
-    part = kept.with_name(f"{HOME}.{secrets.token_hex(4)}")
-    part.write_text(home)
-    part.rename(kept)
+    home = tempfile.mkdtemp(prefix=f"covey-{os.getuid()}-", dir=SHORT_TEMPORARY)
+    write_whole(kept, home)
     return home
 
 
@@ -623,14 +604,12 @@ def _is_private(folder: str) -> bool:
 def _make_private(folder: str) -> None:
     """Make a folder that is ours alone; refuse one that another user may have made."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    about = os.lstat(folder)
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+    if not _is_private(folder):
         raise Unavailable(f"{folder} belongs to somebody else.", hint="Remove it, or ask who made it.")
-    if about.st_mode & 0o077:
-        os.chmod(folder, 0o700)
+    os.chmod(folder, 0o700)
     for entry in os.scandir(folder):  # What a process left that was killed while it started a run.
         with contextlib.suppress(FileNotFoundError):
-            if entry.name.endswith(PASSING) and entry.stat().st_mtime < time.time() - PASSING_SECONDS:
+            if entry.name.endswith(PASSING_SUFFIXES) and entry.stat().st_mtime < time.time() - PASSING_S:
                 os.unlink(entry.path)
 
 
@@ -668,14 +647,14 @@ def _run_of(session: str) -> str:
 def version_of(program: str) -> tuple[int, int]:
     """Return the version of tmux; refuse if there is none, or one that is too old."""
     try:
-        told = subprocess.run([program, "-V"], capture_output=True, check=False, timeout=TOOL_PATIENCE, text=True)
+        told = subprocess.run([program, "-V"], capture_output=True, check=False, timeout=TMUX_TIMEOUT_S, text=True)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _missing(program, error) from None
     found = re.search(r"(\d+)\.(\d+)", told.stdout)
     version = (int(found[1]), int(found[2])) if found else (999, 0)  # Built from its sources: "tmux master".
-    if version < OLDEST:
+    if version < OLDEST_TMUX:
         raise Unavailable(
-            f"{told.stdout.strip()} is too old.", hint=f"Install tmux {OLDEST[0]}.{OLDEST[1]} or a later one."
+            f"{told.stdout.strip()} is too old.", hint=f"Install tmux {OLDEST_TMUX[0]}.{OLDEST_TMUX[1]} or a later one."
         )
     return version
 

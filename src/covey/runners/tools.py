@@ -53,17 +53,15 @@ PROGRAMS = ("bin", "sbin", "shims", "Scripts", "condabin")
 """Names of folders of programs that belong to the folder above them."""
 PARTS = (*PROGRAMS, "lib", "lib64", "libexec", "share", "include", "versions", "node_modules", "local", "pyvenv.cfg")
 """What is shown, besides programs, of a folder below HOME whose name begins with a dot: many keep a login there too."""
-MOST_LINKS = 4096
+MAX_LINKS = 4096
 """Programs of one folder that are looked at."""
 _IN_SYSTEM = tuple(f"{top}/" for top in SYSTEM)
 
 
 def installed(env: Mapping[str, str], besides: Iterable[str], private: Iterable[str]) -> tuple[str, ...]:
     """Return what must be seen for a person's tools to work, and what is named besides; never what holds `private`."""
-    home = env.get("HOME", "")
-    found = [os.path.join(home, each) for each in TOOLS] if os.path.isabs(home) else []
-    found += [env[name] for name in TOOL_VARIABLES if os.path.isabs(env.get(name, ""))]
-    apart = tuple(os.path.realpath(each) for each in (home, *private) if os.path.isabs(each))
+    found = _kept_in(env, TOOLS, TOOL_VARIABLES)
+    apart = tuple(os.path.realpath(each) for each in (env.get("HOME", ""), *private) if os.path.isabs(each))
     for folder in filter(os.path.isabs, env.get("PATH", "").split(os.pathsep)):
         found += _programs(folder, apart)
     for path in filter(os.path.isabs, besides):
@@ -72,13 +70,19 @@ def installed(env: Mapping[str, str], besides: Iterable[str], private: Iterable[
     return tuple(each for each in there if not is_system(each) and not _holds(each, apart))
 
 
+def _kept_in(env: Mapping[str, str], below_home: Iterable[str], variables: Iterable[str]) -> list[str]:
+    """Return folders below HOME, and those that variables name, by whole paths only."""
+    home = env.get("HOME", "")
+    found = [os.path.join(home, each) for each in below_home] if os.path.isabs(home) else []
+    return found + [env[name] for name in variables if os.path.isabs(env.get(name, ""))]
+
+
 def caches(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the places where the tools of a person keep what they fetch, as far as they are there."""
-    home = env.get("HOME", "")
-    found = [os.path.join(home, each) for each in CACHES] if os.path.isabs(home) else []
-    found += [env[name] for name in CACHE_VARIABLES if os.path.isabs(env.get(name, ""))]
-    outside = dict.fromkeys(os.path.realpath(each) for each in found if os.path.isdir(each))
-    kept = [each for each in outside if each != "/" and not is_in(os.path.realpath(home), each)]
+    home = os.path.realpath(env.get("HOME", ""))
+    found = filter(os.path.isdir, _kept_in(env, CACHES, CACHE_VARIABLES))
+    kept = [each for each in dict.fromkeys(map(os.path.realpath, found)) if each != "/" and not is_in(home, each)]
+    # One that lies in another is seen with that.
     return tuple(each for each in kept if not any(each != other and is_in(each, other) for other in kept))
 
 
@@ -107,7 +111,7 @@ def _programs(folder: str, apart: tuple[str, ...], only: str = "") -> Iterator[s
         return
     yield from _around(folder, apart)
     with os.scandir(folder) as entries:
-        links = (each.path for each in islice(entries, MOST_LINKS) if each.is_symlink())
+        links = (each.path for each in islice(entries, MAX_LINKS) if each.is_symlink())
         ways = (_behind(link) for link in (links if not only else filter(os.path.islink, (only,))))
         places = dict.fromkeys(place for way in ways for place in way)
     for place in places:
@@ -130,7 +134,7 @@ def _open_parts(folder: str, apart: tuple[str, ...]) -> Iterator[str]:
         yield folder
         return
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, MOST_LINKS):
+        for entry in islice(entries, MAX_LINKS):
             if entry.name in PARTS or (entry.is_file() and os.access(entry.path, os.X_OK)):
                 yield entry.path
 

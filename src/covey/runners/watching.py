@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from covey.errors import Unavailable
 from covey.values import dataclass
 
-TERM = "xterm-256color"
+VIEWER_TERM = "xterm-256color"
 """What a viewer's terminal understands; tmux translates whatever a program draws, so nothing else reaches a viewer."""
 FEATURES = "256,RGB,ccolour,cstyle,overline,strikethrough,usstyle"
-BELOW = 1
+HINT_LINES = 1
 """Lines below what a program draws: there tmux tells people who attach how to leave."""
-PART = 64 * 1024
-"""Bytes that are read at once; what a viewer does not take in time stays with tmux, which draws it anew instead."""
-END_PATIENCE = 2.0
+READ_AT_ONCE_BYTES = 64 * 1024
+"""Bytes that are read at once; what a viewer does not take in time stays with tmux, which redraws it instead."""
+VIEWER_END_TIMEOUT_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Watch:
                 stdout=slave,
                 stderr=slave,
                 cwd="/",
-                env={**environment, "TERM": TERM},
+                env={**environment, "TERM": VIEWER_TERM},
                 start_new_session=True,
             )
         except OSError as error:
@@ -67,9 +67,9 @@ class Watch:
         """Return what is to be shown next: nothing at its end, None if there is nothing yet."""
         parts: list[bytes] = []
         size = 0
-        while size < PART:
+        while size < READ_AT_ONCE_BYTES:
             try:
-                part = os.read(self._master, PART - size)
+                part = os.read(self._master, READ_AT_ONCE_BYTES - size)
             except BlockingIOError:
                 break
             except OSError as error:
@@ -90,11 +90,11 @@ class Watch:
             self._process.send_signal(signal.SIGWINCH)  # it has no controlling terminal by which the kernel would
 
     def _set(self, size: Size) -> None:
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("4H", size.rows + BELOW, size.columns, 0, 0))
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("4H", size.rows + HINT_LINES, size.columns, 0, 0))
 
     def close(self) -> None:
         """Look away; what was shown goes on."""
         os.close(self._master)
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(END_PATIENCE)
+            self._process.wait(VIEWER_END_TIMEOUT_S)

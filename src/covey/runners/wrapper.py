@@ -29,13 +29,13 @@ if TYPE_CHECKING:  # What only the types need is not worth its milliseconds.
 
     from covey.runners.door import Door
 
-STOPPED_GRACE = 5.0
+STOPPED_GRACE_S = 5.0
 """Seconds that a run has to end after it was told to."""
-LEFT_GRACE = 2.0
+LEFT_GRACE_S = 2.0
 """Seconds that what a program left behind has to end after the program did."""
-DRAWN_GRACE = 2.0
+DRAWN_GRACE_S = 2.0
 """Seconds that a terminal has to show the last that was drawn."""
-WAIT_FOR_OTHER = 10.0
+OTHER_WRAPPER_TIMEOUT_S = 10.0
 """Seconds that another wrapper of the same run has to say that it began."""
 
 FINISH = signal.SIGURG
@@ -45,9 +45,9 @@ HEARD_IN_A_TERMINAL = (*HEARD, signal.SIGHUP, signal.SIGWINCH)
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 INPUT_BYTES = 1 << 20
 RELAY_BYTES = 1 << 16
-NOT_STARTED = 127
+NOT_STARTED_EXIT_CODE = 127
 
-FLOOD_LOOK = 0.1
+FLOOD_LOOK_S = 0.1
 """Seconds between two looks at the size of an output that has a limit."""
 
 Launch = tuple[list[bytes], bytes, dict[bytes, bytes], bytes | None, bool, bool, int, list[tuple[object, ...]]]
@@ -98,7 +98,7 @@ def take_lock() -> bool:
     """Take the lock of the run for the life of this process; false if the run began, or must not begin any more."""
     # A record lock belongs to this process alone: no child inherits it, and asking who holds it does not disturb it.
     lock = os.open("lock", os.O_RDWR | os.O_CREAT, 0o600)
-    deadline = time.monotonic() + WAIT_FOR_OTHER
+    deadline = time.monotonic() + OTHER_WRAPPER_TIMEOUT_S
     while True:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -123,15 +123,7 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     terminal = None if screen is None else Terminal(screen, output)
     pipe = Pipe(output) if most and terminal is None and not apart else None
     drawn = terminal.theirs if terminal is not None else pipe.theirs if pipe is not None else output
-    kept: int | None = None
-    if terminal is not None and (typed or stdin is None):
-        source = os.dup(terminal.theirs)
-        terminal.typed = stdin or b""
-        terminal.listens = True
-    elif typed:
-        source, kept = open_typed(stdin or b"")
-    else:
-        source = open_given(stdin)
+    source, kept = open_input(stdin, terminal, typed=typed)
     if terminal is not None:
         terminal.note()
     if not note_start():
@@ -139,7 +131,8 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     lay_all = beside("layers").lay_all if layers else None  # type: ignore[attr-defined]
     before = None if lay_all is None else lambda: lay_all(layers)
-    pid, problem = spawn(argv, cwd, env, (source, drawn, errors if apart else drawn), terminal, before)
+    files = (source, drawn, errors if apart else drawn)
+    pid, problem = spawn(lambda wrapper, told: become(argv, cwd, env, files, wrapper, told, terminal, before))
     os.close(source)
     if door is not None:
         door.begin()
@@ -150,6 +143,17 @@ def begin(folder: str, launch: Launch, screen: int | None) -> Run | None:
     if terminal is not None:
         terminal.begin()
     return Run(pid, (output, errors), kept, terminal, most, pipe, is_started=not problem)
+
+
+def open_input(stdin: bytes | None, terminal: Terminal | None, *, typed: bool) -> tuple[int, int | None]:
+    """Return what the program reads from, and the end at which more can be typed, if that is ours to keep."""
+    if terminal is not None and (typed or stdin is None):
+        terminal.typed = stdin or b""
+        terminal.listens = True
+        return os.dup(terminal.theirs), None
+    if typed:
+        return open_typed(stdin or b"")
+    return open_given(stdin), None
 
 
 def open_door(folder: str, argv: list[bytes], env: dict[bytes, bytes]) -> Door | None:
@@ -206,14 +210,7 @@ def open_typed(text: bytes) -> tuple[int, int]:
     return source, kept
 
 
-def spawn(
-    argv: list[bytes],
-    cwd: bytes,
-    env: dict[bytes, bytes],
-    files: tuple[int, ...],
-    terminal: Terminal | None,
-    before: Callable[[], None] | None,
-) -> tuple[int, bytes]:
+def spawn(become: Callable[[int, int], NoReturn]) -> tuple[int, bytes]:
     """Start the program, and return its pid and why it could not be executed, if so."""
     heard, told = os.pipe()
     wrapper = os.getpid()
@@ -222,7 +219,7 @@ def spawn(
     except OSError as error:
         return 0, f"No process could be started: {error.strerror}.".encode()
     if pid == 0:
-        become(argv, cwd, env, files, wrapper, told, terminal, before)
+        become(wrapper, told)
     os.close(told)
     problem = read_all(heard)
     os.close(heard)
@@ -245,7 +242,7 @@ def become(
         os.setsid()
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != wrapper:
-            os._exit(NOT_STARTED)  # It died before we asked to be told.
+            os._exit(NOT_STARTED_EXIT_CODE)  # It died before we asked to be told.
         for number in signal.valid_signals():
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
@@ -258,29 +255,12 @@ def become(
             before()
         os.chdir(cwd)
         problem = argv[0]
-        execute(argv, env)
+        os.execvpe(argv[0], argv, env)
     except OSError as error:
         name = problem.decode(errors="replace")
         os.write(told, f"{name} could not be started: {error.strerror}.".encode(errors="replace")[:4000])
     finally:
-        os._exit(NOT_STARTED)
-
-
-def execute(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
-    """Execute the program, looked for on the PATH that it is given."""
-    if b"/" in argv[0]:
-        os.execve(argv[0], argv, env)
-    problem: OSError | None = None
-    for place in env.get(b"PATH", os.defpath.encode()).split(b":"):
-        try:
-            os.execve(os.path.join(place, argv[0]), argv, env)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            problem = problem or error
-        except OSError as error:
-            if problem is None or isinstance(problem, (FileNotFoundError, NotADirectoryError)):
-                problem = error
-    assert problem is not None
-    raise problem
+        os._exit(NOT_STARTED_EXIT_CODE)
 
 
 class Run:
@@ -299,7 +279,7 @@ class Run:
     ) -> None:
         self.pid = pid
         self._is_started = is_started
-        self.code: int | None = None if pid else NOT_STARTED
+        self.code: int | None = None if pid else NOT_STARTED_EXIT_CODE
         self._outputs = outputs
         self._kept = kept
         self._terminal = terminal
@@ -315,10 +295,10 @@ class Run:
         """Stay until nothing of the run is left, and do what signals ask for."""
         while self._reap():
             if self.code is not None and self._deadline is None:
-                self._end(LEFT_GRACE)
+                self._end(LEFT_GRACE_S)
             heard = self._listen()
             if heard == signal.SIGTERM and self._deadline is None:
-                self._end(STOPPED_GRACE)
+                self._end(STOPPED_GRACE_S)
             elif heard == signal.SIGUSR1 and self._deadline is None:
                 stand_still()
             elif heard == signal.SIGUSR2 and self._deadline is None:
@@ -329,7 +309,7 @@ class Run:
                 self._terminal.fit()
                 if self._terminal.closed and self._deadline is None:
                     self._lost = True
-                    self._end(STOPPED_GRACE)
+                    self._end(STOPPED_GRACE_S)
 
     def finish(self) -> None:
         """Say how the run ended, after its last output is on the disk."""
@@ -399,7 +379,7 @@ class Run:
 
     def _listen_for_long(self) -> int:
         """Wait for a signal, and end the run at once if it prints more than it may."""
-        while (heard := signal.sigtimedwait(self._heard, FLOOD_LOOK)) is None:
+        while (heard := signal.sigtimedwait(self._heard, FLOOD_LOOK_S)) is None:
             if os.fstat(self._outputs[0]).st_size > self._most:
                 self._end(0.0)
                 return 0
@@ -422,7 +402,7 @@ class Pipe:
 
     def end(self) -> None:
         """Return when all that was printed is in the log; nobody is left who could print."""
-        self._over.acquire(timeout=2 * DRAWN_GRACE)
+        self._over.acquire(timeout=2 * DRAWN_GRACE_S)
 
     def _carry(self) -> None:
         try:
@@ -470,13 +450,13 @@ class Terminal:
     def end(self) -> None:
         """Return when all that was drawn is in the log; nobody is left who could draw."""
         os.close(self.theirs)  # Open until now: a program may let go of its terminal and open it again.
-        self._over.acquire(timeout=2 * DRAWN_GRACE)
+        self._over.acquire(timeout=2 * DRAWN_GRACE_S)
 
     def _carry(self) -> None:
         try:
             while not self._carry_some():
                 pass
-            deadline = time.monotonic() + DRAWN_GRACE
+            deadline = time.monotonic() + DRAWN_GRACE_S
             while self._drawn and not self.closed and (patience := deadline - time.monotonic()) > 0:
                 self._wait(patience)
                 self._show()
@@ -491,7 +471,7 @@ class Terminal:
         self._show()
         if ready.get(self._screen, 0) & select.POLLIN:
             self.typed += read_some(self._screen) or b""
-        self._type()
+        self.typed = written_now(self._ours, self.typed) or b""
         # Who stops drawing for good leaves a rest, which is logged even if the screen cannot keep up.
         if not ready.get(self._ours, 0) & (select.POLLIN | select.POLLHUP):
             return False
@@ -518,20 +498,11 @@ class Terminal:
         return dict(poll.poll(None if patience is None else patience * 1000))
 
     def _show(self) -> None:
-        try:
-            self._drawn = self._drawn[os.write(self._screen, self._drawn) :] if self._drawn else b""
-        except BlockingIOError:
-            pass
-        except OSError:
+        rest = written_now(self._screen, self._drawn)
+        if rest is None:
             self._close()
-
-    def _type(self) -> None:
-        try:
-            self.typed = self.typed[os.write(self._ours, self.typed) :] if self.typed else b""
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.typed = b""
+        else:
+            self._drawn = rest
 
     def _close(self) -> None:
         """Note that the outer terminal is gone, and let the run end."""
@@ -553,6 +524,16 @@ def read_some(terminal: int) -> bytes | None:
         return os.read(terminal, RELAY_BYTES) or None
     except BlockingIOError:
         return b""
+    except OSError:
+        return None
+
+
+def written_now(terminal: int, data: bytes) -> bytes | None:
+    """Write what can be written now, and return the rest; None if nothing ever will be."""
+    try:
+        return data[os.write(terminal, data) :] if data else b""
+    except BlockingIOError:
+        return data
     except OSError:
         return None
 

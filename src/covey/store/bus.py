@@ -1,4 +1,4 @@
-"""The one writer: takes what waits, runs it in one transaction, and answers after the commit.
+"""How a daemon uses its store: one writer, readers beside it, and everybody who hears of commits.
 
 Short jobs run in the event loop's own thread and only their commit, which waits for the disk, in another: two threads
 that take turns at every statement would spend more time on the turns than on the work. A long job runs in the other
@@ -10,39 +10,73 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from covey.errors import CoveyError
-from covey.store.rows import Change
-from covey.store.sqlite import Job, Outcome, SqliteStore
-from covey.store.transaction import TakesTime
+from covey.errors import CoveyError, Unavailable
+from covey.store.engine.rows import Change
+from covey.store.engine.sqlite import Job, Outcome, SqliteStore
+from covey.store.engine.transaction import TakesTime
+from covey.store.tx import Tx
 
-MOST = 256
-"""Jobs that share one commit at most."""
+T = TypeVar("T")
+G = TypeVar("G")
+MAX_READERS = 4
+"""How many threads read the store at the same time."""
+MAX_JOBS_PER_COMMIT = 256
 
 log = logging.getLogger("covey.store")
+Listener = Callable[[list[Change]], None]
 Waiting = tuple[asyncio.Future[Any], Job[Any], bool]
 """Who waits, for what, and whether it may take its time."""
 
 
-class Writer:
-    """A queue of jobs before a store; lives in one event loop, and `tell` hears of every commit there."""
+class Store(Protocol):
+    """Where rows and log live, whatever they are kept in."""
 
-    def __init__(self, store: SqliteStore, tell: Callable[[list[Change]], None]) -> None:
+    @property
+    def place(self) -> str: ...
+    def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]: ...
+    def read(self, job: Callable[[Tx], T]) -> T: ...
+
+
+class Access(Protocol):
+    """Reading and changing a store, wherever that is done."""
+
+    def read(self, job: Callable[[Tx], T]) -> Awaitable[T]: ...
+    def write(self, job: Callable[[Tx], T], *, long: bool = False) -> Awaitable[T]: ...
+
+
+class Bus:
+    """The store as everything in a daemon uses it; lives in one event loop, where its listeners are called."""
+
+    def __init__(self, store: SqliteStore) -> None:
         self._store = store
-        self._tell = tell
+        self._listeners: list[Listener] = []
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, "covey-writer")
+        self._readers = ThreadPoolExecutor(MAX_READERS, "covey-reader")
+        self._writer = ThreadPoolExecutor(1, "covey-writer")
         self._waiting: deque[Waiting] = deque()
         self._busy = False
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def submit(self, job: Job[Any], *, long: bool = False) -> asyncio.Future[Any]:
-        """Queue a job and return its answer to come: its value or its error, after the commit."""
-        future = self._loop.create_future()
+    def listen(self, *listeners: Listener) -> None:
+        """Call these after every commit that changed something, in order and after those that listen already."""
+        self._listeners += listeners
+
+    async def read(self, job: Job[T]) -> T:
+        """Run a job that only reads, beside the writer."""
+        try:
+            return await self._loop.run_in_executor(self._readers, self._store.read, job)
+        except Unavailable:
+            await self.write(lambda tx: None)  # only the writer can rescue a board whose file is gone, and say where
+            raise
+
+    def write(self, job: Job[T], *, long: bool = False) -> asyncio.Future[T]:
+        """Queue a job and return its value or its error to come, after the commit; a `long` one may take its time."""
+        future: asyncio.Future[T] = self._loop.create_future()
         self._waiting.append((future, job, long))
         if not self._busy:
             self._busy = True
@@ -51,9 +85,13 @@ class Writer:
         return future
 
     async def stop(self) -> None:
-        """Finish what waits, then end."""
+        """Finish what waits to be written."""
         await self._idle.wait()
-        self._thread.shutdown()
+        self._writer.shutdown()
+
+    def close(self) -> None:
+        """Let the readers go."""
+        self._readers.shutdown()
 
     def _next(self) -> None:
         """Begin the next transaction, or rest."""
@@ -65,7 +103,7 @@ class Writer:
         futures = [future for future, _, _ in batch]
         jobs = [job for _, job, _ in batch]
         if batch[0][2]:
-            self._in_thread(futures, lambda: self._store.run(jobs))
+            self._in_thread(futures, self._store.run, jobs)
             return
         try:
             staged = self._store.stage(jobs)
@@ -75,7 +113,7 @@ class Writer:
             self._answer(futures, error)
             return
         if outcomes is None:
-            self._in_thread(futures, lambda: self._store.commit(staged))
+            self._in_thread(futures, self._store.commit, staged)
         else:
             self._answer(futures, outcomes)
 
@@ -90,14 +128,14 @@ class Writer:
             futures.append(future)
         return futures
 
-    def _in_thread(self, futures: list[asyncio.Future[Any]], work: Callable[[], list[Outcome[Any]]]) -> None:
+    def _in_thread(self, futures: list[asyncio.Future[Any]], work: Callable[[G], list[Outcome[Any]]], given: G) -> None:
         """Do what waits for the disk beside the loop, then answer."""
-        running = self._loop.run_in_executor(self._thread, work)
+        running = self._loop.run_in_executor(self._writer, work, given)
         running.add_done_callback(lambda done: self._answer(futures, done.exception() or done.result()))
 
     def _take(self) -> list[Waiting]:
         batch = [self._waiting.popleft()]
-        while self._waiting and len(batch) < MOST and not batch[0][2] and not self._waiting[0][2]:
+        while self._waiting and len(batch) < MAX_JOBS_PER_COMMIT and not batch[0][2] and not self._waiting[0][2]:
             batch.append(self._waiting.popleft())
         return batch
 
@@ -117,4 +155,21 @@ class Writer:
         self._loop.call_soon(self._next)
         changes = [change for outcome in outcomes for change in outcome.changes]
         if changes:
-            self._tell(changes)
+            for listen in self._listeners:
+                listen(changes)
+
+
+class Direct:
+    """The same for a command without a daemon: each job runs here and now."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def read(self, job: Job[T]) -> T:
+        """Run a job that only reads."""
+        return self._store.read(job)
+
+    async def write(self, job: Job[T], *, long: bool = False) -> T:
+        """Run a job and commit it."""
+        value: T = self._store.run([job])[0].result()
+        return value

@@ -6,16 +6,19 @@ a class in a file of its own.
 
 from __future__ import annotations
 
-from covey.store.board import Board
-from covey.store.leases import Leases
-from covey.store.log import Log
-from covey.store.merges import Merges
-from covey.store.questions import Questions
-from covey.store.queue import Queue
-from covey.store.runs import Runs
-from covey.store.scratch import Scratch
-from covey.store.texts import Texts
+from covey.store.queries.activity import Activity
+from covey.store.queries.board import Board
+from covey.store.queries.costs import Costs
+from covey.store.queries.leases import Leases
+from covey.store.queries.merges import Merges
+from covey.store.queries.origins import Origins
+from covey.store.queries.overlaps import Overlaps
+from covey.store.queries.people import People
+from covey.store.queries.questions import Questions
+from covey.store.queries.queue import Queue
+from covey.store.queries.runs import Runs
+from covey.store.queries.scratch import Scratch
 
 
-class Tx(Log, Board, Leases, Runs, Merges, Queue, Questions, Texts, Scratch):
+class Tx(Activity, Origins, Board, Leases, Runs, Merges, Queue, Overlaps, Questions, People, Costs, Scratch):
     """What one request may do to the store; nothing of it lasts if the request is refused."""

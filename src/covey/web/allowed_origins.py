@@ -6,13 +6,13 @@ import ipaddress
 from collections.abc import Iterable
 
 from covey.errors import Denied, Misdirected
+from covey.web.asgi import Headers
 
 _USUAL = {"http": 80, "https": 443}
 _PLAIN = {"ws": "http", "wss": "https"}
 _READS = ("GET", "HEAD")
 _ELSEWHERE = "covey open opens the page where it lives."
 
-Headers = dict[bytes, bytes]
 Server = tuple[str, int] | None
 
 
@@ -32,16 +32,18 @@ class Doors:
         """Where the page lives on this machine."""
 
     def check(self, headers: Headers, server: Server, scheme: str, *, passed_on: bool = True) -> None:
-        """Refuse a foreign Host or Origin; an address that the connection itself came in by is no foreigner.
+        """Refuse a foreign Host or Origin; the address that the connection came in by is never foreign.
 
         `passed_on`: what was asked at the door of a run is taken too.
         """
         host = host_of(headers)
         scheme = _PLAIN.get(scheme, scheme)
+        origin = headers.get(b"origin")
+        if origin is None and host in self._hosts:
+            return
         own = _own_addresses(server, scheme)
         if host not in self._hosts and host not in own and not (passed_on and host in self._of_runs):
             raise Misdirected("This is not the host that you named.", hint="covey status shows the address.")
-        origin = headers.get(b"origin")
         if origin is not None:
             name = origin.decode("latin-1").lower()
             if name not in self._origins and name.removeprefix(f"{scheme}://") not in own:
@@ -52,7 +54,7 @@ class Doors:
         self._of_runs.add(host)
 
     def page_at(self, headers: Headers, server: Server, scheme: str) -> str | None:
-        """Return the origin of our page under the name that a request asks; none where others live beside us."""
+        """Return the origin of our page under the requested name; None where other services share the name."""
         host = host_of(headers)
         page = self._pages.get(host)
         if page is not None:
@@ -62,8 +64,8 @@ class Doors:
             return f"https://{host}"
         return None
 
-    def check_page(self, headers: Headers, server: Server, scheme: str, method: str | None) -> str:
-        """Return the origin of our page if it is what asks, by a method or, without one, over a socket.
+    def check_page(self, headers: Headers, server: Server, scheme: str, method: str | None) -> None:
+        """Refuse whoever is not our page, which asks by a method or, without one, over a socket.
 
         Only so does the key of a browser count, wherever another page or program may have it from.
         """
@@ -75,7 +77,6 @@ class Doors:
             raise Denied("Only the page itself may ask with its key.", hint=_ELSEWHERE)
         if method is not None and headers.get(b"sec-fetch-site") != b"same-origin":
             raise Denied("Only the page itself may ask with its key.", hint=_ELSEWHERE)
-        return page
 
 
 def host_of(headers: Headers) -> str:
@@ -90,7 +91,7 @@ def _shortest(origin: str) -> str:
 
 
 def _own_addresses(server: Server, scheme: str) -> tuple[str, ...]:
-    """Return how the address is written that a connection came in by, with its port where that is not the usual one."""
+    """Return the address that a connection came in by, with its port unless that is the default one."""
     if server is None:
         return ()
     host, port = server

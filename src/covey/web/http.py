@@ -1,8 +1,14 @@
-"""HTTP as uvicorn speaks it, except that what is no HTTP is refused in our words."""
+"""HTTP as uvicorn speaks it, except that what is not HTTP is refused in our words.
+
+uvicorn has no public way to do that: `Http` uses private methods of its protocol, so pyproject.toml allows one series
+of uvicorn only. For the next one, compare `_get_upgrade`, `_should_upgrade`, `_start_asgi_task` and
+`_unset_keepalive_if_required` with what is relied on here, and run tests/web.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -12,32 +18,36 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from covey import __version__
 from covey.app.shapes.forms import Problem
+from covey.web.asgi import Receive, Scope, gone
 
-HEAD = 256 * 1024
-"""Bytes that the head of a request may have: the longest query that a verb takes, each of its characters escaped."""
-KEEP_ALIVE = 75
+MAX_HEAD_BYTES = 256 * 1024
+"""How large the head of a request may be: the longest query that a verb takes, each of its characters escaped."""
+KEEP_ALIVE_S = 75
 """Seconds for which a connection may be open on which nothing is asked."""
-HEAD_PATIENCE = 10.0
-"""Seconds within which the head of a request has to be here once it has begun."""
+HEAD_TIMEOUT_S = 10.0
+"""Seconds within which the head of a request must arrive once it has begun."""
 
 
 KNOWN = "covey.known"
 """Under this name a request carries what is called when its client has shown who it is."""
+HUNG_UP = "covey.hung_up"
+"""Under this name a request carries what says whether its client has hung up."""
 
 
 class Together:
-    """A transport whose writes of one moment go out as one: the head and the body of an answer in one packet."""
+    """A transport that joins the writes of one loop turn: head and body of an answer go out in one packet."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
+        self.is_closing = transport.is_closing  # asked several times for each request
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send bytes, with all that is written before the loop goes round."""
+        """Send bytes, together with everything written in the same turn of the loop."""
         if not self._parts:
             self._loop.call_soon(self.flush)
         self._parts.append(data)
@@ -77,7 +87,7 @@ class Crowd:
             oldest.hang_up()
 
     def leave(self, client: Http) -> None:
-        """Forget a client that is gone, or known by now."""
+        """Forget a client that has gone or has since identified itself."""
         beside = self._waiting.get(client.address, {})
         beside.pop(client, None)
         if not beside:
@@ -89,6 +99,16 @@ CROWD = Crowd(256)
 SESSIONS_SHARE = 4
 """How many times more connections strangers may have than one session."""
 _SESSIONS: dict[str, Crowd] = {}
+
+
+class WebSocket(asyncio.Protocol):
+    """uvicorn's protocol of a WebSocket, imported with the first of them: a tenth of a daemon's start would be its."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        """Return one of uvicorn's."""
+        from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+        return WebSocketsSansIOProtocol(*given, **named)
 
 
 class Http(HttpToolsProtocol):
@@ -124,25 +144,35 @@ class Http(HttpToolsProtocol):
         return self.client[0] if self.client else ""
 
     def _show(self, session: str | None) -> None:
-        """Take note of whose connection this is: a session's, or the owner's."""
+        """Note who this connection belongs to: a session or the owner."""
         if session is not None and session not in _SESSIONS:
             _SESSIONS[session] = Crowd(max(CROWD.most // SESSIONS_SHARE, 1))
-        self._move(None if session is None else _SESSIONS[session])
+        crowd = None if session is None else _SESSIONS[session]
+        if crowd is not self._crowd:  # only the first request of a connection brings it elsewhere
+            self._move(crowd)
 
     def _move(self, crowd: Crowd | None) -> None:
-        if crowd is not self._crowd:
-            if self._crowd is not None:
-                self._crowd.leave(self)
-            self._crowd = crowd
-            if crowd is not None:
-                crowd.join(self)
+        if self._crowd is not None:
+            self._crowd.leave(self)
+        self._crowd = crowd
+        if crowd is not None:
+            crowd.join(self)
+
+    def has_hung_up(self) -> bool:
+        """Say whether the client is gone, asking the kernel: the loop may not have gone round since it hung up."""
+        socket = None if self.transport.is_closing() else self.transport.get_extra_info("socket")
+        if socket is None or socket.fileno() < 0:
+            return True
+        look = select.poll()
+        look.register(socket.fileno(), getattr(select, "POLLRDHUP", select.POLLHUP))  # the first is Linux's own
+        return bool(look.poll(0))
 
     def hang_up(self) -> None:
         """End a connection at once; nobody waits for its client to take the rest of an answer."""
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes in; a head that does not end is refused before it fills the memory, or waits for ever."""
+        """Take bytes in; a head without an end is refused before it fills the memory or waits forever."""
         if self._is_refused:
             return
         self._unset_keepalive_if_required()
@@ -156,13 +186,14 @@ class Http(HttpToolsProtocol):
         scope = cast("dict[str, Any] | None", self.scope)  # None before the first request
         if scope is not None and "path" in scope:
             self._head_is_here()
-        elif self._head > HEAD:
-            self._refuse(b"431 Request Header Fields Too Large", "The head of the request is larger than 256 KiB.")
+        elif self._head > MAX_HEAD_BYTES:
+            error = f"The head of the request is larger than {MAX_HEAD_BYTES // 1024} KiB."
+            self._refuse(b"431 Request Header Fields Too Large", error)
         elif self._late is None:
-            self._late = self.loop.call_later(HEAD_PATIENCE, self._head_is_late)
+            self._late = self.loop.call_later(HEAD_TIMEOUT_S, self._head_is_late)
 
     def _take(self, data: bytes) -> bytes | None:
-        """Let the parser have some bytes; return those with which it has to begin anew, if any."""
+        """Feed bytes to the parser; return those that a fresh parser has to start with, if any."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
@@ -191,7 +222,7 @@ class Http(HttpToolsProtocol):
         """Begin to answer, unless the request comes again without an offer that we cannot take."""
         if not self._is_declined():
             super().on_headers_complete()
-            cast("dict[str, Any]", self.scope)[KNOWN] = self._show
+            cast("dict[str, Any]", self.scope).update({KNOWN: self._show, HUNG_UP: self.has_hung_up})
 
     def on_message_complete(self) -> None:
         """Note that a request is whole."""
@@ -205,8 +236,8 @@ class Http(HttpToolsProtocol):
         self._fresh = None  # what has waited for this answer begins before more can come in
 
     def send_400_response(self, msg: str) -> None:
-        """Say that this is no HTTP, and hang up."""
-        self._refuse(b"400 Bad Request", "This is not a request that HTTP knows.")
+        """Say that this is not HTTP, and hang up."""
+        self._refuse(b"400 Bad Request", "This is not a valid HTTP request.")
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Callable[..., Any]) -> None:
         self._answered = self._fresh = cycle
@@ -223,7 +254,7 @@ class Http(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         self._late = None
-        self._refuse(b"408 Request Timeout", f"The head of the request was not here after {HEAD_PATIENCE:g} s.")
+        self._refuse(b"408 Request Timeout", f"The head of the request was not here after {HEAD_TIMEOUT_S:g} s.")
 
     def _refuse(self, status: bytes, error: str) -> None:
         """Refuse what came in, and hang up when what was asked before it is answered.
@@ -251,6 +282,21 @@ class Http(HttpToolsProtocol):
             b"covey-version: " + __version__.encode(),
             b"connection: close",
         )
-        head = b"\r\n".join(lines) + b"\r\n\r\n"
-        self.transport.write(head + body)
+        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
         self.transport.close()
+
+
+class Caller:
+    """Who waits for the answer to one request."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._has_hung_up: Callable[[], bool] | None = scope.get(HUNG_UP)
+        self._receive = receive
+
+    def is_there(self) -> bool:
+        """Say whether it has not hung up, as far as its connection tells."""
+        return self._has_hung_up is None or not self._has_hung_up()
+
+    async def left(self) -> None:
+        """Return when it hangs up."""
+        await gone(self._receive)

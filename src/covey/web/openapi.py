@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
 from covey import __version__, proof
-from covey.app.app import PROPOSED, VERBS, Verb
-from covey.app.devices import Entry, JoinDevice
+from covey.app.app import PROPOSED
+from covey.app.people.devices import JoinDevice, JoinedDevice
 from covey.app.shapes.forms import Problem
-from covey.core.rights import OWNER_ONLY
+from covey.app.verbs import VERBS, Verb
+from covey.core.people.rights import OWNER_ONLY
 
 _REF = "#/components/schemas/{name}"
 _PROBLEMS = {
@@ -31,11 +33,19 @@ _PROBLEMS_OF_BODIES = {
 }
 
 
+def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool = False) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": required, "schema": schema}
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
 def document() -> dict[str, Any]:
     """Return the description of every verb."""
     verbs = list(VERBS.values())
     types = [verb.asked for verb in verbs] + [verb.answers for verb in verbs] + [Problem]
-    types += [JoinDevice, Entry]
+    types += [JoinDevice, JoinedDevice]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for i, verb in enumerate(verbs):
@@ -50,10 +60,7 @@ def document() -> dict[str, Any]:
         "info": {"title": "covey", "version": __version__, "description": "Many agents, nothing ever lost."},
         "security": [{"token": []}],
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
     return _in_common_speech(described)
 
@@ -61,14 +68,13 @@ def document() -> dict[str, Any]:
 def _in_common_speech(described: dict[str, Any]) -> dict[str, Any]:
     """Return the description without Python's own way to say the end of a text, or the place of a type."""
     text = msgspec.json.encode(described).decode()
-    document: dict[str, Any] = msgspec.json.decode(text.replace(r'\\Z"', '$"').replace("covey.core.", ""))
+    named = re.sub(r"covey\.(?:core|app)\.(?:[a-z_]+\.)*(?=[a-z_]+\.[A-Z])", "", text.replace(r'\\Z"', '$"'))
+    document: dict[str, Any] = msgspec.json.decode(named)
     return document
 
 
 def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in verb.params
-    ]
+    parameters = [_parameter(name, "path", {"type": "string"}, required=True) for name in verb.params]
     operation: dict[str, Any] = {
         "operationId": verb.name,
         "summary": verb.summary,
@@ -78,24 +84,13 @@ def _operation(verb: Verb, asked: dict[str, Any], answer: dict[str, Any], compon
     if verb.may == OWNER_ONLY:
         operation["description"] = "Only with the owner's token."
     if verb.changes:
-        parameters.append(
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "required": False,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
-            }
-        )
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": asked}}}
+        form = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"}
+        parameters.append(_parameter("Idempotency-Key", "header", form))
+        operation["requestBody"] = {"required": True, "content": _json(asked)}
     else:
         shape = components[asked["$ref"].rsplit("/", 1)[1]] if "$ref" in asked else asked
         parameters += [
-            {
-                "name": name,
-                "in": "query",
-                "required": name in shape.get("required", ()),
-                "schema": _query_schema(schema),
-            }
+            _parameter(name, "query", _query_schema(schema), required=name in shape.get("required", ()))
             for name, schema in shape.get("properties", {}).items()
         ]
     return operation
@@ -108,12 +103,12 @@ def _query_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(verb: Verb, answer: dict[str, Any]) -> dict[str, Any]:
-    good: dict[str, Any] = {"description": "Done", "content": {"application/json": {"schema": answer}}}
+    good: dict[str, Any] = {"description": "Done", "content": _json(answer)}
     if verb.name == "task.list":
         good["headers"] = {"X-Total-Count": {"schema": {"type": "integer"}}}
     responses: dict[str, Any] = {str(verb.status): good}
     if verb.may.can_be_proposed:
-        shape = {"application/json": {"schema": {"$ref": _REF.format(name="ProposalRow")}}}
+        shape = _json({"$ref": _REF.format(name="ProposalRow")})
         responses[str(PROPOSED)] = {"description": "Proposed: a person decides", "content": shape}
     if verb.name == "task.next":
         responses["204"] = {"description": "Nothing waits for this session"}
@@ -121,7 +116,7 @@ def _responses(verb: Verb, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refusals(problems: dict[int, str]) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": _REF.format(name="Problem")}}}
+    content = _json({"$ref": _REF.format(name="Problem")})
     return {str(status): {"description": why, "content": content} for status, why in sorted(problems.items())}
 
 
@@ -135,23 +130,17 @@ def _events() -> dict[str, Any]:
             "and in no log: GET /api/live whole at first, then what changed of it), `heartbeat`, and at last "
             "`goodbye` ({why, agents}: the daemon ends on purpose, and so many agents work on). `id` is the number "
             "in the log; a client that comes back with Last-Event-ID, or `after`, gets what it missed, each change "
-            "once. `key` is a browser's."
+            "once. `key` is a browser's. With `live=false` nothing is measured for this client's sake, and it does not "
+            "count as a page that is looked at."
         ),
         "parameters": [
-            {
-                "name": "Last-Event-ID",
-                "in": "header",
-                "required": False,
-                "schema": {"type": "string", "pattern": "^[0-9]+$"},
-            },
-            {"name": "after", "in": "query", "required": False, "schema": {"type": "integer", "minimum": 0}},
-            {"name": "key", "in": "query", "required": False, "schema": {"type": "string"}},
+            _parameter("Last-Event-ID", "header", {"type": "string", "pattern": "^[0-9]+$"}),
+            _parameter("after", "query", {"type": "integer", "minimum": 0}),
+            _parameter("key", "query", {"type": "string"}),
+            _parameter("live", "query", {"type": "boolean", "default": True}),
         ],
         "responses": {
-            "200": {
-                "description": "A stream",
-                "content": {"text/event-stream": {"schema": {"type": "string"}}},
-            },
+            "200": {"description": "A stream", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
             **_refusals({status: _PROBLEMS[status] for status in (400, 401, 403, 421, 426)}),
         },
     }
@@ -172,28 +161,25 @@ def _prove() -> dict[str, Any]:
         ),
         "security": [],
         "parameters": [
-            {"name": name, "in": "query", "required": True, "schema": {"type": "string", "pattern": f"^{pattern}$"}}
+            _parameter(name, "query", {"type": "string", "pattern": f"^{pattern}$"}, required=True)
             for name, pattern in patterns.items()
         ],
         "responses": {
-            "200": {"description": "The proof", "content": {"application/json": {"schema": shape}}},
+            "200": {"description": "The proof", "content": _json(shape)},
             **_refusals({status: _PROBLEMS[status] for status in (400, 403, 421)}),
         },
     }
 
 
 def _join(asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    good = {
-        "description": "Known from now on, by the secret, which is said once",
-        "content": {"application/json": {"schema": answer}},
-    }
+    good = {"description": "Known from now on, by the secret, which is said once", "content": _json(answer)}
     return {
         "operationId": "device.join",
         "summary": "Let the browser in that shows a code.",
         "description": "Only for our own page: it needs no token, but the page's Origin, and a code that works once.",
         "security": [],
         "parameters": [],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": asked}}},
+        "requestBody": {"required": True, "content": _json(asked)},
         "responses": {
             "200": good | {"description": "Known already; the code is spent"},
             "201": good,

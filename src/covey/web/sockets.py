@@ -6,42 +6,39 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
-from urllib.parse import parse_qs
 
-from covey.app.verbs import Principal
-from covey.core.launches import Observation
-from covey.core.runs import TMUX, Run
+from covey.app.context import Principal
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.runs import TMUX, Run
 from covey.errors import CoveyError, Denied, NotFound, Refused, TooLarge
-from covey.runners.watching import BELOW, Size, Watch
+from covey.runners.watching import HINT_LINES, Size, Watch
+from covey.store.bus import Access
 from covey.store.tx import Tx
+from covey.web.asgi import Receive, Scope, Send, query_of
 
 T = TypeVar("T")
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Read = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 
 START, END = "/api/sessions/", "/terminal/socket"
 BATCH = 0.016
-"""Seconds that pass between two messages of what is drawn: as often as a screen shows something new."""
+"""Seconds between two messages of terminal output: about one frame of a screen."""
 RATE = 512 * 1024
-"""Bytes a second that a viewer is sent at most; of a flood it is shown what there is at its end."""
+"""Most bytes a second that a viewer is sent; of a flood of output it sees only the end."""
 KEYS = 64 * 1024
 """Bytes that may be typed at once."""
 IDLE = 600.0
-"""Seconds without a key after which nobody types any more: a page left open must not keep covey off for ever."""
-MOST = 100
-"""Terminals that are shown at once; each is a process."""
+"""Seconds without a key after which typing ends: a forgotten page must not keep covey off the terminal forever."""
+MAX_TERMINALS = 100
+"""Most terminals shown at once; each is a process."""
 SIZES_EVERY = 1.0
 LAST_WORDS = 30
-"""How often, ten times a second, a run is given the time to end whose terminal has closed."""
+"""How many times, a tenth of a second apart, we look whether a run has ended after its terminal closed."""
 
-NORMAL, TOO_LARGE, NO_TERMINAL, NO_SESSION, TOO_MANY = 1000, 1009, 4409, 4404, 4429
+NORMAL, NO_TERMINAL, NO_SESSION, TOO_MANY = 1000, 4409, 4404, 4429
 
 log = logging.getLogger("covey.sockets")
 
@@ -56,10 +53,10 @@ class Panes(Protocol):
         """Return how large they are."""
 
     def begin_typing(self, run_id: str) -> None:
-        """Count one more who types."""
+        """Count one more viewer who types."""
 
     def end_typing(self, run_id: str) -> None:
-        """Count one less."""
+        """Count one viewer less who types."""
 
     def keys(self, run_id: str, data: bytes) -> None:
         """Let keys arrive."""
@@ -80,12 +77,12 @@ class Viewer:
     """Held while it begins or ends to type, so that it is counted once."""
 
     async def tell(self, **said: Any) -> None:
-        """Say something about the terminal, beside what it draws."""
+        """Send a message about the terminal, separate from its output."""
         await self.send({"type": "websocket.send", "text": json.dumps(said)})
 
     async def tell_size(self, size: Size) -> None:
-        """Say how large the terminal is from here on; it is to be drawn afresh."""
-        await self.tell(run=self.run, columns=size.columns, rows=size.rows, below=BELOW, write=self.writes)
+        """Say how large the terminal is from now on; the viewer redraws it."""
+        await self.tell(run=self.run, columns=size.columns, rows=size.rows, below=HINT_LINES, write=self.writes)
 
 
 @dataclass
@@ -93,12 +90,12 @@ class Terminals:
     """Serves every socket that shows a terminal, each for the owner alone."""
 
     panes: Panes
-    read: Read
+    bus: Access
     _viewers: list[Viewer] = field(default_factory=list)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "covey-terminal"))
     _sizing: asyncio.Task[None] | None = None
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send, who: Principal) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, who: Principal) -> None:
         name = scope["path"].removeprefix(START).removesuffix(END)
         if not (scope["path"].startswith(START) and scope["path"].endswith(END)) or not name or "/" in name:
             raise NotFound("There is no socket here.", hint="A terminal is at /api/sessions/NAME/terminal/socket.")
@@ -109,10 +106,10 @@ class Terminals:
         await send({"type": "websocket.accept"})
         try:
             run = await self._run_of(name)
-            await self._serve(Viewer(run.id, send), receive, asks="1" in _query(scope).get("write", ()))
+            await self._serve(Viewer(run.id, send), receive, asks=query_of(scope).get("write") == "1")
         except CoveyError as error:
             await _part(send, error)
-        except OSError as error:  # who looked has gone
+        except OSError as error:  # the viewer has gone
             log.debug("a viewer of %s has gone: %s", name, error)
 
     async def _run_of(self, name: str) -> Run:
@@ -121,22 +118,22 @@ class Terminals:
         def find(tx: Tx) -> tuple[bool, Run | None]:
             return tx.session(name) is not None, next(iter(tx.open_runs(name)), None)
 
-        known, run = await self.read(find)
+        known, run = await self.bus.read(find)
         if not known:
             raise NotFound(f"There is no session {name[:100]!r}.", hint="covey session list")
         if run is None:
             raise Refused(f"{name} has no run now.", hint="Its transcript tells what the last one did.")
         if run.runner != TMUX:
             raise Refused(f"{name} has no terminal: its agent runs without one.", hint="Its transcript tells all.")
-        if len(self._viewers) >= MOST:
-            raise _TooMany(f"{MOST} terminals are open already.", hint="Close some pages.")
-        found: Run = run
-        return found
+        if len(self._viewers) >= MAX_TERMINALS:
+            raise _TooMany(f"{MAX_TERMINALS} terminals are open already.", hint="Close some pages.")
+        return run
 
     async def _serve(self, viewer: Viewer, receive: Receive, *, asks: bool) -> None:
         """Show a terminal until its run ends or nobody looks any more."""
         self._viewers.append(viewer)
-        self._look_after_sizes()
+        if self._sizing is None or self._sizing.done():
+            self._sizing = asyncio.create_task(self._follow_sizes())
         tasks = [asyncio.create_task(self._show(viewer, asks=asks)), asyncio.create_task(self._hear(viewer, receive))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -176,19 +173,15 @@ class Terminals:
         await viewer.send({"type": "websocket.close", "code": NORMAL, "reason": "The run has ended."})
 
     async def _has_ended(self, run: str) -> bool:
-        """Say whether a run whose terminal closed has ended; it may take it a moment to say so."""
+        """Say whether a run has ended after its terminal closed; that may take a moment to show."""
         for _ in range(LAST_WORDS):
             if not (await self._near(self.panes.look, run)).alive:
                 return True
             await asyncio.sleep(0.1)
         return False
 
-    def _look_after_sizes(self) -> None:
-        if self._sizing is None or self._sizing.done():
-            self._sizing = asyncio.create_task(self._follow_sizes())
-
     async def _follow_sizes(self) -> None:
-        """Let every viewer know when somebody who attached changed the size of what it looks at."""
+        """Tell every viewer when somebody who attached has changed the size of the terminal."""
         while self._viewers:
             try:
                 sizes = await self._near(self.panes.sizes)
@@ -243,11 +236,11 @@ class Terminals:
                 self.panes.end_typing(viewer.run)
 
     async def _near(self, job: Callable[..., T], *given: Any) -> T:
-        """Do something that may wait for tmux, beside the loop."""
+        """Do something that may wait for tmux, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(job, *given))
 
     async def _near_or_not(self, job: Callable[[str], T], run: str, *, undo: Callable[[T], None]) -> T:
-        """Do something to a run's terminal beside the loop; it is undone if nobody waits for it any more."""
+        """Do something to a run's terminal in a thread; it is undone if the caller was cancelled meanwhile."""
         doing = asyncio.ensure_future(self._near(job, run))
         try:
             return await asyncio.shield(doing)
@@ -259,10 +252,6 @@ class Terminals:
         if not done.cancelled() and done.exception() is None:
             with contextlib.suppress(RuntimeError):  # the threads are gone, and we are next; nothing outlives us
                 self._threads.submit(undo, done.result())
-
-    def close(self) -> None:
-        """Let the threads go."""
-        self._threads.shutdown(wait=False)
 
 
 class _TooMany(Refused):
@@ -307,7 +296,7 @@ async def _part(send: Send, error: CoveyError) -> None:
     """Say why there is nothing to show, and hang up."""
     said = json.dumps({"error": error.message, "hint": error.hint})
     code = TOO_MANY if isinstance(error, _TooMany) else NO_SESSION if isinstance(error, NotFound) else NO_TERMINAL
-    reason = error.message.encode()[:120].decode(errors="ignore")  # there is no room for more in such a message
+    reason = error.message.encode()[:120].decode(errors="ignore")  # a close frame has no room for more
     with contextlib.suppress(OSError):
         await send({"type": "websocket.send", "text": said})
         await send({"type": "websocket.close", "code": code, "reason": reason})
@@ -321,7 +310,3 @@ def _wish(text: str) -> bool | None:
         return None
     asked = said.get("ask") if isinstance(said, dict) else None
     return {"write": True, "read": False}.get(asked) if isinstance(asked, str) else None
-
-
-def _query(scope: Message) -> dict[str, list[str]]:
-    return parse_qs(scope["query_string"].decode("latin-1"))

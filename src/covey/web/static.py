@@ -9,10 +9,11 @@ from pathlib import Path
 
 from covey import __version__
 from covey.values import dataclass
+from covey.web.asgi import Headers
 
 FOLDER = Path(__file__).parent / "page"
 SMALL = 1024
-"""Bytes up to which a file is not worth being packed."""
+"""Files up to this many bytes are not worth compressing."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -48,7 +49,7 @@ _PACKED = (".png", ".woff2")
 
 @dataclass(frozen=True)
 class File:
-    """A file as it is sent: plain, packed if that is shorter, and under which mark a browser knows it."""
+    """A file as it is sent: plain, compressed if that is shorter, and its ETag."""
 
     kind: bytes
     plain: bytes
@@ -76,10 +77,12 @@ class Pages:
             self._paths["/"] = self._paths["/index.html"]
         self._files: dict[Path, File] = {}
 
-    def __contains__(self, path: str) -> bool:
-        return path in self._paths
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths under which there is a file."""
+        return list(self._paths)
 
-    async def answer(self, path: str, headers: dict[bytes, bytes]) -> Sent:
+    async def answer(self, path: str, headers: Headers) -> Sent:
         """Return the answer with the file of a path that is in the table."""
         file = await self._file(self._paths[path])
         mark = [(b"etag", file.mark)]
@@ -100,9 +103,9 @@ class Pages:
         return known
 
 
-def _takes_gzip(headers: dict[bytes, bytes]) -> bool:
+def _takes_gzip(headers: Headers) -> bool:
     names = [part.strip().replace(b" ", b"") for part in headers.get(b"accept-encoding", b"").lower().split(b",")]
-    return any(name == b"gzip" or (name.startswith(b"gzip;") and name != b"gzip;q=0") for name in names)
+    return any(name.partition(b";")[0] == b"gzip" and name != b"gzip;q=0" for name in names)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

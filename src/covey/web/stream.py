@@ -7,16 +7,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import field
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
-from covey.app import board, sessions
-from covey.core import alerts, fold
+from covey.app.board import task_verbs
+from covey.app.clock import Clock
+from covey.app.fleet import sessions
 from covey.core.events import noun
-from covey.core.sessions import Session
-from covey.core.tasks import Task
-from covey.store import rows
-from covey.store.rows import Change
+from covey.core.nouns import BY_NAME, Row
+from covey.core.people import alerts
+from covey.store.engine.rows import Change
 from covey.store.tx import Tx
 from covey.values import dataclass
 
@@ -30,23 +31,6 @@ HEARTBEAT = 15.0
 """Seconds between two heartbeats, which come also while other things are told."""
 
 _encode = msgspec.json.Encoder().encode
-TOPICS = {"task": "board", "session": "sessions", "alert": "alerts"}
-_STALE = {
-    "lease": "leases",
-    "mail": "mail",
-    "comment": "comments",
-    "merge": "merges",
-    "queue": "merges",
-    "gate": "merges",
-    "landing": "merges",
-    "run": "runs",
-    "fleet": "fleet",
-    "question": "questions",
-    "permit": "permits",
-    "proposal": "proposals",
-    "device": "devices",
-    "overlap": "overlaps",
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +48,7 @@ def frame(event: str, data: object, seq: int | None = None) -> bytes:
 
 
 def _volatile(event: str, data: object) -> Frame:
-    """Return a frame that is in no log, and so newer than whatever a client has seen."""
+    """Return a frame that is not in the log, and so is newer than anything a client has seen."""
     return Frame(2**62, frame(event, data))
 
 
@@ -76,30 +60,31 @@ def frames(changes: Iterable[Change], viewer: str | None = None) -> list[Frame]:
     made: list[Frame] = []
     for kind, run in groupby(changes, key=lambda change: noun(change.kind)):
         part = list(run)
-        topic, last = TOPICS.get(kind), part[-1].seq
-        if topic == "board":
-            data = frame("board", [board.row(change.row) for change in part if isinstance(change.row, Task)], last)
-        elif topic == "sessions":
-            data = frame(
-                "sessions",
-                [sessions.row(change.row, viewer) for change in part if isinstance(change.row, Session)],
-                last,
-            )
-        elif topic == "alerts":
+        topic, last = BY_NAME[kind].topic, part[-1].seq
+        if topic == "alerts":
             shown = [change for change in part if _is_told(change.row, viewer)]
             made += [Frame(change.seq, frame("alerts", _alert(change.row), change.seq)) for change in shown]
-            continue
+        elif topic in SENT:
+            rows = [SENT[topic](change.row, viewer) for change in part if change.row is not None]
+            made.append(Frame(last, frame(topic, rows, last)))
         else:
-            data = frame("invalidate", {"type": _STALE.get(kind, "log")}, last)
-        made.append(Frame(last, data))
+            made.append(Frame(last, frame("invalidate", {"type": topic}, last)))
     return made
 
 
-def _is_told(alert: fold.Row | None, viewer: str | None) -> bool:
+SENT: dict[str, Callable[[Any, str | None], object]] = {
+    "board": lambda task, viewer: task_verbs.row(task),
+    "sessions": sessions.row,
+    "alerts": lambda alert, viewer: _alert(alert),
+}
+"""The topics whose rows are sent as they are after each change; of the others, clients hear only that they changed."""
+
+
+def _is_told(alert: Row | None, viewer: str | None) -> bool:
     return viewer is None or (isinstance(alert, alerts.Alert) and alert.session == viewer)
 
 
-def _alert(alert: fold.Row | None) -> dict[str, str | None]:
+def _alert(alert: Row | None) -> dict[str, str | None]:
     assert isinstance(alert, alerts.Alert)
     return {"type": alert.type, "session": alert.session, "message": alert.message}
 
@@ -109,6 +94,8 @@ class Subscriber:
     """One client's queue; `cut` once it was too slow. It may be a session's, or the owner's."""
 
     session: str | None = None
+    looks: bool = True
+    """A person looks; False for a program that waits for what is in the log."""
     queue: deque[Frame] = field(default_factory=deque)
     size: int = 0
     cut: bool = False
@@ -152,7 +139,9 @@ class Subscriber:
 class Hub:
     """All subscribers; lives in the event loop's thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._page_at: float | None = None
         self._subscribers: set[Subscriber] = set()
         self.greet: Callable[[Callable[[str, object], None]], None] | None = None
         """Told of each person who begins to follow, and how to tell only that one something."""
@@ -183,8 +172,18 @@ class Hub:
 
     @property
     def people(self) -> int:
-        """Return how many follow for the person in charge, and not for a session."""
-        return sum(subscriber.session is None for subscriber in self._subscribers)
+        """Return how many look for the person in charge: no sessions, and no programs."""
+        return sum(subscriber.session is None and subscriber.looks for subscriber in self._subscribers)
+
+    def see_page(self) -> None:
+        """Note that a page asks something now."""
+        self._page_at = self._clock.now().awake
+
+    def page_at(self) -> float | None:
+        """Return when a page, or another follower for the owner, was last connected, on the monotonic clock."""
+        if self.people:
+            self.see_page()
+        return self._page_at
 
     def tell_people(self, event: str, data: object) -> None:
         """Send something that is not in the log to everyone who follows for the person in charge."""
@@ -193,13 +192,13 @@ class Hub:
             if subscriber.session is None:
                 subscriber.offer(message)
 
-    def join(self, session: str | None = None) -> Subscriber:
+    def join(self, session: str | None = None, *, looks: bool = True) -> Subscriber:
         """Begin to follow."""
-        subscriber = Subscriber(session, news=asyncio.Event())
+        subscriber = Subscriber(session, looks, news=asyncio.Event())
         self._subscribers.add(subscriber)
         if self.closed:
             subscriber.end()
-        elif self.greet is not None and session is None:
+        elif self.greet is not None and session is None and looks:
             self.greet(lambda event, data: subscriber.offer(_volatile(event, data)))
         return subscriber
 
@@ -244,12 +243,12 @@ async def live(subscriber: Subscriber, after: int) -> AsyncIterator[bytes]:
 def first_page(tx: Tx, viewer: str | None = None) -> tuple[bytes, int]:
     """Return what a new client gets: counters, sessions and the first page of the board."""
     found = tx.board(status=None, session=None, limit=200, after=None)
-    known = tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
+    known = tx.known_sessions()
     parts = (
         b"retry: 1000\n\n",
         frame("counts", tx.counts()),
         frame("sessions", [sessions.row(session, viewer) for session in known]),
-        frame("board", [board.row(task) for task in found], tx.head.seq),
+        frame("board", [task_verbs.row(task) for task in found], tx.head.seq),
     )
     return b"".join(parts), tx.head.seq
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from covey.errors import Invalid, NotFound, Refused
-from tests.app.world import World
+from tests.worlds.boards import World
 
 # Needs
 

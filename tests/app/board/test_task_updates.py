@@ -8,18 +8,19 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from covey.app import delivery, runs
-from covey.core.judge import Again, PutOff
-from covey.core.prompts import prompt, resumed, told
-from covey.core.runs import Run
-from covey.core.signals import Trouble
-from tests.app.world import World
+from covey.app.fleet import runs
+from covey.app.people import mail_delivery
+from covey.core.fleet.outcomes import Again, PutOff
+from covey.core.fleet.prompts import prompt, resumed, told
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Trouble
+from tests.worlds.boards import World
 
 
 def talk(world: World, run: Run) -> Run:
     """Let a run be in a conversation that has heard its prompt."""
     brief = world.work(run).brief
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
     world.do(lambda call: runs.heard(call, run, told(brief)))
     return run
 
@@ -27,7 +28,7 @@ def talk(world: World, run: Run) -> Run:
 def deliver(world: World, run: Run) -> None:
     """Let all mail reach a run."""
     ids = [each["id"] for each in world.ask("mail.inbox", session="ada")]
-    world.do(lambda call: delivery.delivered(call, "ada", run.id, ids, "transcript"))
+    world.do(lambda call: mail_delivery.delivered(call, "ada", run.id, ids, "transcript"))
 
 
 def next_prompt(world: World, run: Run) -> str:
@@ -85,7 +86,7 @@ def test_a_conversation_that_never_heard_its_prompt_is_told_everything(world: Wo
     world.add(body="umber")
     world.at_work()
     run = world.begin()
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
     world.end(run, Again("Nothing came of it."))
     work = world.work(world.begin())
     assert (work.conversation, work.brief.heard) == ("talk-1", ())
@@ -133,9 +134,9 @@ class Conversation:
             return
         self.confirmed = True
         self.told.append(self.prompt)
-        self.world.do(lambda call: runs.talks(call, self.run, "talk-1"))
+        self.world.do(lambda call: runs.note_conversation(call, self.run, "talk-1"))
         self.world.do(lambda call: runs.heard(call, self.run, self.facts))
-        self.world.do(lambda call: delivery.delivered(call, "ada", self.run.id, self.enclosed, "prompt"))
+        self.world.do(lambda call: mail_delivery.delivered(call, "ada", self.run.id, self.enclosed, "prompt"))
 
     def take(self, step: str) -> None:
         """Let something happen."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from covey.app import moves
-from covey.app.wishes import check_edit
+from covey.app.board import moves
+from covey.app.board.requests import check_edit
 from covey.config import Config, Merge
 from covey.errors import Denied, Invalid, NotFound, Refused
-from covey.store.board import HOLDERS
-from tests.app.world import OWNER, Principal, World
+from covey.store.queries.board import HOLDERS
+from tests.worlds.boards import OWNER, Principal, World
 
 # Who gets what
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from covey.app import costs, runs
-from covey.app.fleet import find, part
+from covey.app.costs import costs
+from covey.app.fleet import runs
+from covey.app.fleet.fleet_verbs import part
+from covey.app.fleet.sessions import find
 from covey.config import Board, Budget, Config, Merge
-from covey.core.judge import Again, Crashed, HandIn
-from covey.core.pace import Wait
-from covey.core.spending import Used
+from covey.core.costs.spending import Used
+from covey.core.fleet.outcomes import Again, Crashed, HandIn
+from covey.core.fleet.start_limits import Wait
 from covey.errors import Invalid
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, World
 
 FAILED = Again("Nothing came of it.")
 
@@ -74,7 +76,7 @@ def test_a_session_that_has_spent_its_day_leaves_the_task_to_others(world: World
     world.at_work("ada")
     world.at_work("bob")
     world.end(world.begin("ada"), FAILED)
-    world.app.house.config = Config(budget=Budget(session=0.0001))
+    world.app.context.config = Config(budget=Budget(session=0.0001))
     spent = world.store.read(lambda tx: tx.last_runs("task", task, 1))[0]
     world.do(lambda call: costs.count(call, spent, {"m": Used(cost=1.0)}, world.day.name))
     assert isinstance(world.would_begin("ada"), Wait)
@@ -97,7 +99,7 @@ def test_what_was_left_counts_until_the_session_goes_on_or_the_work_is_handed_in
 
 
 def test_while_much_waits_for_review_nothing_new_is_begun_but_what_came_back_goes_on(world: World) -> None:
-    world.app.house.config = Config(merge=Merge(review=True), board=Board(max_in_review=1))
+    world.app.context.config = Config(merge=Merge(review=True), board=Board(max_in_review=1))
     first, second = world.add("One"), world.add("Two")
     world.at_work("ada")
     world.end(world.begin("ada"), HandIn("c" * 40))
@@ -107,7 +109,7 @@ def test_while_much_waits_for_review_nothing_new_is_begun_but_what_came_back_goe
     world.ask("merge.reject", id=world.ask("merge.list")[-1]["id"], reason="Not so.")
     assert world.begin("ada").task == first
     world.end(world.run(world.store.read(lambda tx: tx.open_runs("ada"))[0].id), HandIn("d" * 40))
-    world.app.house.config = Config(merge=Merge(review=True))
+    world.app.context.config = Config(merge=Merge(review=True))
     assert world.begin("ada").task == second
 
 

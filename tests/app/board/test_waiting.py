@@ -13,18 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.app import board, runs
-from covey.app.shapes.claims import Claim
-from covey.app.verbs import Call
-from covey.app.waiting import Look
+from covey.app.board import task_verbs
+from covey.app.board.waiting import Look
+from covey.app.context import Call
+from covey.app.fleet import runs
+from covey.app.shapes.board.claims import Claim
 from covey.config import AgentSettings, Board, Budget, Config, Merge
-from covey.core import waiting
-from covey.core.pace import Wait
-from covey.core.runs import Run
-from covey.core.sessions import Kind
-from covey.core.waiting import Cause
+from covey.core.board import waiting, waiting_words
+from covey.core.board.waiting import Cause
+from covey.core.fleet.runs import Run
+from covey.core.fleet.sessions import SessionKind
+from covey.core.fleet.start_limits import Wait
 from covey.errors import Denied, Refused
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, Remembers, World
 
 
 def why(world: World, task: str) -> Any:
@@ -98,12 +99,12 @@ def claims(world: World, name: str) -> str | None:
     def job(call: Call) -> None:
         nonlocal got
         session = call.known(name)
-        if session.kind is Kind.RUN:
+        if session.kind is SessionKind.RUN:
             run = runs.begin(call, name, world.day)
             holds = [task.id for task in call.tx.held_by(name)]
             got = run.task if isinstance(run, Run) and holds == [run.task] else None
         else:
-            task = board.next_task(call, Claim(session=name))
+            task = task_verbs.next_task(call, Claim(session=name))
             got = None if task is None else task.id
         raise Undone
 
@@ -139,7 +140,7 @@ def test_a_task_is_said_to_be_next_for_a_session_if_and_only_if_the_claim_gives_
             world.hand_in(reviewed, "dee", commit="a" * 40)
         if paused:
             world.ask("fleet.pause")
-        world.app.house.has_daemon = daemon
+        world.app.context.has_daemon = daemon
         found = {row["id"]: row for row in world.ask("task.list", limit=1000)}
         names = [row["name"] for row in world.ask("session.list") if row["name"] in NAMES]
 
@@ -157,7 +158,7 @@ def test_a_task_is_said_to_be_next_for_a_session_if_and_only_if_the_claim_gives_
         assert {pair for pair in said if pair[1] in NAMES} == {(task, name) for name, task in got.items() if task}
         waits = {task for task, row in found.items() if row["status"] in ("todo", "backlog")}
         assert waits <= reasons.keys()
-        assert all(waiting.sentence(reason).endswith((".", ")")) for reason in reasons.values())
+        assert all(waiting_words.sentence(reason).endswith((".", ")")) for reason in reasons.values())
         for name in names:
             holds = any(row["session"] == name and row["status"] == "doing" for row in found.values())
             assert name in idles or holds, name
@@ -278,12 +279,25 @@ def test_the_sessions_of_a_run_are_said_to_work_on_its_tasks_alone(world: World)
     (name,) = world.ask("batch.start", name="night", sessions=1, agent="scripted")["sessions"]
     world.ask("task.block", id=own, reason="Which one?")
     world.add()
-    told = "It works only on the tasks of its run, night, and none of them waits; a task waits that is not of it."
+    told = "It works only on the tasks of its run, night, and none of them is for it; a task waits for others."
     assert idle(world, name)["text"] == told
     (waits,) = world.ask("status")["waits"]
     assert waits["text"] == (
         f"A task waits: there is no session that could take it ({name} works only on the tasks of its run)."
     )
+
+
+def test_what_nobody_but_workers_of_your_own_could_take_is_told_with_covey_run(world: World) -> None:
+    world.ask("session.new", name="rita")
+    first, second = world.add(), world.add(assignee="rita")
+    reasons = {each["cause"]: each for each in world.ask("wait.list")["lanes"] if each["tasks"] == [first]}
+    assert reasons["outside"]["command"] == "covey run works on it; or covey task next --as rita"
+    assert "covey run" not in why(world, second)["command"]
+
+
+def test_a_task_of_a_run_that_is_gone_is_told_in_plain_words(world: World) -> None:
+    task = world.add(batch="batch-1")
+    assert why(world, task)["text"] == "It is for the run of batch-1, and no session of it is left."
 
 
 def test_a_need_that_waits_for_a_person_is_told_as_such(tmp_path: Path) -> None:
@@ -332,7 +346,7 @@ def test_what_the_daemon_remembers_of_a_start_is_the_reason_with_its_end(world: 
     world.at_work("ada")
     task = world.add()
     wait = Wait("resets at nine", 1_750_003_600.0, news=True, cause=Cause.PROVIDER)
-    world.app.house.why = lambda name: (None, wait)
+    world.app.context.fleet = Remembers(wait=wait)
     told = why(world, task)
     assert (told["cause"], told["text"], told["until"]) == ("provider", "ada waits: resets at nine.", 1_750_003_600.0)
     assert world.ask("session.why", name="ada")["waits"]["text"] == "It waits: resets at nine."
@@ -343,8 +357,20 @@ def test_what_the_daemon_remembers_of_a_start_is_the_reason_with_its_end(world: 
     assert (why(world, task)["text"], why(world, task)["command"]) == ("ada is paused.", "covey session resume ada")
 
 
-def test_words_that_a_session_wrote_wait_for_a_person_where_all_agents_run_scripts(tmp_path: Path) -> None:
-    world = World(tmp_path, Config(agents={"sh": AgentSettings(command=("sh",))}))
+def test_an_agent_that_is_given_nothing_of_its_task_runs_nobodys_words(tmp_path: Path) -> None:
+    world = World(tmp_path, Config(agents={"sh": AgentSettings(command=("sh", "-c", "make mend"))}))
+    world.ask("session.new", name="rita")
+    world.ask("task.add", Principal("rita"), title="Mend", body="Look at the tests first.")
+    world.at_work("ada", agent="sh")
+    assert world.would_begin("ada") is not None
+    world.store.close()
+
+
+@pytest.mark.parametrize("command", [("sh", "{body_file}"), ("sh", "-c", "{title}")])
+def test_words_that_a_session_wrote_wait_for_a_person_where_all_agents_run_scripts(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    world = World(tmp_path, Config(agents={"sh": AgentSettings(command=command)}))
     world.ask("session.new", name="rita")
     task = world.ask("task.add", Principal("rita"), title="Run me")["id"]
     world.at_work("ada", agent="sh")
@@ -352,6 +378,99 @@ def test_words_that_a_session_wrote_wait_for_a_person_where_all_agents_run_scrip
     assert why(world, task)["command"] == "covey task next --as rita"
     world.ask("session.remove", name="rita")
     assert why(world, task)["text"] == "ada would run its text as a script, and a session wrote that."
+    assert world.would_begin("ada") is None
+    world.store.close()
+
+
+def test_a_revert_that_an_older_covey_added_for_its_owner_is_no_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config(agents={"sh": AgentSettings(command=("sh", "{body_file}"))}, merge=Merge(check="true"))
+    world = World(tmp_path, config)
+    task = world.add()
+    world.claim(task, "bob")
+    merge = world.hand_in(task, "bob", commit="c" * 40)
+    world.ask("session.remove", name="bob")
+    world.ask("merge.land", id=merge, commit="a" * 40)
+    with monkeypatch.context() as older:
+        older.setattr(Call, "by_covey", lambda call: call)
+        made = world.ask("merge.revert", id=merge)
+    world.ask("merge.reject", id=made["id"], reason="It conflicts")
+    world.at_work("ada", agent="sh")
+    world.ask("task.edit", id=made["task"], assignee="ada")
+    assert world.task(made["task"])["author"] == "owner"
+    assert why(world, made["task"])["cause"] == Cause.PROSE
+    assert world.would_begin("ada") is None
+    world.ask("task.edit", id=made["task"], body="git revert HEAD")
+    assert world.begin("ada").task == made["task"]
+    world.store.close()
+
+
+@pytest.mark.parametrize("verb", ["merge.revert", "merge.queue"])
+def test_words_that_covey_wrote_are_no_script_until_a_person_writes_one(tmp_path: Path, verb: str) -> None:
+    config = Config(agents={"sh": AgentSettings(command=("sh", "{body_file}"))}, merge=Merge(check="true"))
+    world = World(tmp_path, config)
+    if verb == "merge.revert":
+        task = world.add()
+        world.claim(task, "bob")
+        merge = world.hand_in(task, "bob", commit="c" * 40)
+        world.ask("session.remove", name="bob")
+        world.ask("merge.land", id=merge, commit="a" * 40)
+        wish: dict[str, Any] = {"id": merge}
+    else:
+        wish = {"branch": "mine", "commit": "b" * 40, "title": "Mine"}
+    world.at_work("ada", agent="sh")
+    made = world.ask(verb, **wish)
+    task = made["task"]
+    world.ask("merge.reject", id=made["id"], reason="It conflicts")
+    world.ask("task.edit", id=task, title="Better", assignee="ada")
+    prose = f"{task} is written for somebody who reads; ada would run it as a script."
+    assert world.would_begin("ada") is None
+    assert why(world, task)["text"] == "It is written for somebody who reads; ada would run it as a script."
+    (row,) = [row for row in world.ask("inbox.list") if row["task"] == task]
+    assert row["text"].startswith("It is written for somebody who reads") and "covey task claim" in row["text"]
+    world.ask("task.claim", id=task, session="ada")
+    waits = world.would_begin("ada")
+    assert isinstance(waits, Wait) and waits.why == prose
+    world.ask("task.release", id=task, session="ada")
+    world.ask("task.edit", id=task, body="git revert HEAD")
+    assert world.begin("ada").task == task
+    world.store.close()
+
+
+def test_what_one_who_reads_may_take_is_not_in_the_inbox_because_others_run_scripts(tmp_path: Path) -> None:
+    config = Config(agents={"sh": AgentSettings(command=("sh", "{body_file}"))}, merge=Merge(check="true"))
+    world = World(tmp_path, config)
+
+    def told() -> dict[str, str]:
+        return {row["task"]: row["text"].partition(",")[0] for row in world.ask("inbox.list") if row["task"]}
+
+    for name in ("rita", "bob"):
+        world.ask("session.new", name=name)
+    made = world.ask("merge.queue", branch="mine", commit="b" * 40, title="Mine")
+    world.ask("merge.reject", id=made["id"], reason="It conflicts")
+    prose = made["task"]
+    world.ask("task.edit", id=prose, assignee="rita", priority=1)
+    unvouched = world.ask("task.add", Principal("bob"), title="Run me")["id"]
+    world.at_work("ada", agent="sh")
+    assert (why(world, prose)["text"], told()) == ("rita gets it next, when it asks.", {})
+    world.ask("session.remove", name="bob")
+    assert (why(world, unvouched)["cause"], told()) == ("behind", {})
+    world.ask("session.remove", name="rita")
+    assert told() == {unvouched: "bob wrote it"}
+    world.store.close()
+
+
+def test_a_run_whose_agents_are_scripts_is_over_when_only_words_are_left(tmp_path: Path) -> None:
+    world = World(
+        tmp_path, Config(agents={"sh": AgentSettings(command=("sh", "{body_file}"))}, merge=Merge(check="true"))
+    )
+    made = world.ask("merge.queue", branch="mine", commit="b" * 40, title="Mine")
+    world.ask("merge.reject", id=made["id"], reason="It conflicts")
+    world.ask("batch.start", name="batch-1", sessions=1, all=True, agent="sh")
+    assert world.ask("batch.show", name="batch-1")["over"]
+    world.ask("task.edit", id=made["task"], body="git revert HEAD")
+    assert not world.ask("batch.show", name="batch-1")["over"]
     world.store.close()
 
 
@@ -407,7 +526,7 @@ def test_how_many_tasks_there_are_does_not_change_what_a_look_asks_of_the_store(
 def test_pages_are_told_of_the_largest_lanes_alone_however_many_there_are(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("covey.app.waiting.MOST_LANES", 3)
+    monkeypatch.setattr("covey.app.board.waiting.MAX_LANES_TOLD", 3)
     for number in range(6):
         world.add(assignee=f"nobody-{number}")
     for _ in range(2):
@@ -422,7 +541,7 @@ def test_a_sentence_begins_large_and_a_name_as_its_owner_wrote_it(count: int | N
     begins = {None: "", 1: "A task waits: ", 2: "2 tasks wait: "}[count]
 
     def told(cause: Cause, *sessions: str) -> str:
-        return waiting.sentence(waiting.Reason(cause=cause, sessions=sessions), count).removeprefix(begins)
+        return waiting_words.sentence(waiting.Reason(cause=cause, sessions=sessions), count).removeprefix(begins)
 
     def large(text: str) -> str:
         return text if begins else text[0].upper() + text[1:]

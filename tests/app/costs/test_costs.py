@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from covey.app import costs, runs
+from covey.app.costs import costs
+from covey.app.fleet import runs
 from covey.config import Budget, Config
-from covey.core.judge import Again
-from covey.core.runs import Run
-from covey.core.signals import Usage
-from covey.core.spending import Used
+from covey.core.costs.spending import Used
+from covey.core.fleet.outcomes import Again
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Usage
 from covey.errors import Invalid
-from tests.app.world import World
+from tests.worlds.boards import World
 
 DAY, NEXT = "2025-06-15", "2025-06-16"
 OPUS, HAIKU, LOCAL = "claude-opus-5-5", "claude-haiku-5", "local/llama"
@@ -29,7 +30,7 @@ def count(world: World, run: Run, used: dict[str, Used], day: str = DAY) -> None
 
 def spent(world: World, **which: str) -> Used:
     """Return what was used."""
-    return world.do(lambda call: costs.spent(call, **which))
+    return world.do(lambda call: call.tx.used(**which))
 
 
 def runs_of(world: World, *names: str) -> list[Run]:
@@ -77,11 +78,11 @@ def test_costs_are_summed_by_task_session_and_day(world: World) -> None:
 
 def test_only_earlier_runs_of_the_same_conversation_come_before_one(world: World) -> None:
     (first,) = runs_of(world, "ada")
-    world.do(lambda call: runs.talks(call, first, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, first, "talk-1"))
     count(world, first, {OPUS: SOME})
     world.end(first, Again("not yet"))
     second = world.begin("ada")
-    world.do(lambda call: runs.talks(call, second, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, second, "talk-1"))
     count(world, second, {OPUS: SOME, HAIKU: SOME})
 
     def earlier(run: Run, conversation: str | None) -> dict[str, Used]:
@@ -96,12 +97,12 @@ def test_only_earlier_runs_of_the_same_conversation_come_before_one(world: World
 
 def test_what_an_interrupted_run_could_not_price_is_settled_when_its_conversation_is_priced_whole(world: World) -> None:
     (first,) = runs_of(world, "ada")
-    world.do(lambda call: runs.talks(call, first, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, first, "talk-1"))
     cut_off = Used(Usage(1000, 1), 0.0, 1001)
     count(world, first, {OPUS: cut_off, LOCAL: cut_off})
     world.end(first, Again("not yet"))
     second = world.begin("ada")
-    world.do(lambda call: runs.talks(call, second, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, second, "talk-1"))
     both = {OPUS: Used(Usage(1000, 99), 0.01), LOCAL: Used(Usage(10, 1), 0.0, 11)}
     for _ in range(2):
         world.do(lambda call: costs.count(call, second, both, DAY, whole={OPUS}))

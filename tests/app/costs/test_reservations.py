@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from covey.app import costs, runs
-from covey.app.fleet import put_run
+from covey.app.costs import costs
+from covey.app.fleet import runs
 from covey.config import Budget, Config, Tokens
-from covey.core.judge import Again, HandIn, PutOff
-from covey.core.pace import Wait
-from covey.core.runs import Prepared, Run
-from covey.core.signals import Trouble, Usage
-from covey.core.spending import Used
-from tests.app.world import World
+from covey.core.costs.spending import Used
+from covey.core.fleet.outcomes import Again, HandIn, PutOff
+from covey.core.fleet.runs import Prepared, Run
+from covey.core.fleet.signals import Trouble, Usage
+from covey.core.fleet.start_limits import Wait
+from tests.worlds.boards import World
 
 DONE = HandIn("c" * 40, "It works")
 
@@ -203,7 +203,7 @@ def test_a_task_without_enough_for_a_call_is_blocked_with_the_name_of_its_branch
 ) -> None:
     world = bounded(tokens=Tokens(task=10_000))
     run = world.begin("s0")
-    world.do(lambda call: put_run(call, run, Prepared(base="b" * 40), "covey"))
+    world.do(lambda call: call.tx.advance(run, Prepared(base="b" * 40), "covey"))
     spend(world, run, None, tokens=8000, calls=2)
     world.end(run, Again("no"))
     assert world.would_begin("s0") is None

@@ -7,35 +7,37 @@ from typing import Any
 
 import pytest
 
-from covey.app import sessions
-from covey.app.pulses import NOTED_EVERY
-from covey.app.verbs import Call
+from covey.app.context import Call
+from covey.app.fleet import sessions
+from covey.app.fleet.heartbeats import NOTED_EVERY
 from covey.core.figures import span
-from covey.core.sessions import Kind, Session
+from covey.core.fleet.sessions import Session, SessionKind
 from covey.errors import NotFound, Refused
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, World
 
 RUN, OUTSIDE = 60.0, 3600.0
 
 
-def held(world: World, kind: Kind) -> tuple[str, Principal, int]:
+def held(world: World, kind: SessionKind) -> tuple[str, Principal, int]:
     """Let a session of a kind claim a task."""
     task = world.add()
-    who = Principal() if kind is Kind.PERSON else Principal("worker")
-    if kind is Kind.RUN:
+    who = Principal() if kind is SessionKind.PERSON else Principal("worker")
+    if kind is SessionKind.RUN:
         world.run_session("worker")
-    elif kind is Kind.OUTSIDE:
+    elif kind is SessionKind.OUTSIDE:
         world.ask("session.new", name="worker")
     return task, who, world.ask("task.claim", who, id=task)["fence"]
 
 
-TTLS = [(Kind.RUN, RUN), (Kind.OUTSIDE, OUTSIDE)]
+TTLS = [(SessionKind.RUN, RUN), (SessionKind.OUTSIDE, OUTSIDE)]
 
 
 @pytest.mark.parametrize(("kind", "ttl"), TTLS)
-def test_a_silent_session_loses_its_claim_at_its_time_and_not_before(world: World, kind: Kind, ttl: float) -> None:
+def test_a_silent_session_loses_its_claim_at_its_time_and_not_before(
+    world: World, kind: SessionKind, ttl: float
+) -> None:
     task, _, _ = held(world, kind)
-    world.watch(ttl - 1, 1 if kind is Kind.RUN else 30)
+    world.watch(ttl - 1, 1 if kind is SessionKind.RUN else 30)
     assert world.status(task) == "doing"
     world.watch(1)
     assert world.status(task) == "todo"
@@ -44,7 +46,7 @@ def test_a_silent_session_loses_its_claim_at_its_time_and_not_before(world: Worl
 def test_who_was_just_heard_of_is_not_read_again_to_see_whether_it_is_silent(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held(world, Kind.OUTSIDE)
+    held(world, SessionKind.OUTSIDE)
     read: list[str] = []
     known = Call.known
 
@@ -55,18 +57,18 @@ def test_who_was_just_heard_of_is_not_read_again_to_see_whether_it_is_silent(
     monkeypatch.setattr(Call, "known", noted)
     assert (world.do(sessions.sweep), read) == (0, [])
     world.clock.run(RUN)
-    world.app.house.pulses.look()
+    world.app.context.pulses.look()
     assert (world.do(sessions.sweep), read) == (0, ["worker"])
 
 
 def test_a_persons_claim_never_expires(world: World) -> None:
-    task, _, _ = held(world, Kind.PERSON)
+    task, _, _ = held(world, SessionKind.PERSON)
     world.watch(30 * 86_400, 3600)
     assert world.status(task) == "doing"
 
 
 @pytest.mark.parametrize(("kind", "ttl"), TTLS)
-def test_an_expired_task_is_back_with_the_story_and_one_alert_once(world: World, kind: Kind, ttl: float) -> None:
+def test_an_expired_task_is_back_with_the_story_and_one_alert_once(world: World, kind: SessionKind, ttl: float) -> None:
     task, _, _ = held(world, kind)
     world.watch(ttl + 1, 30)
     shown = world.task(task)
@@ -91,7 +93,9 @@ def test_the_tasks_of_one_silence_make_one_alert(world: World) -> None:
 
 
 @pytest.mark.parametrize(("kind", "ttl"), TTLS)
-def test_a_late_hand_in_with_the_old_fence_is_refused_and_changes_nothing(world: World, kind: Kind, ttl: float) -> None:
+def test_a_late_hand_in_with_the_old_fence_is_refused_and_changes_nothing(
+    world: World, kind: SessionKind, ttl: float
+) -> None:
     task, who, fence = held(world, kind)
     world.watch(ttl + 1, 30)
     before = world.everything()
@@ -107,7 +111,7 @@ def test_a_late_hand_in_with_the_old_fence_is_refused_and_changes_nothing(world:
 
 
 def test_who_claims_again_after_losing_a_task_cannot_hand_in_under_the_first_fence(world: World) -> None:
-    task, who, fence = held(world, Kind.OUTSIDE)
+    task, who, fence = held(world, SessionKind.OUTSIDE)
     world.watch(OUTSIDE + 1, 30)
     again = world.ask("task.claim", who, id=task)["fence"]
     with pytest.raises(Refused, match=f"fence {fence} has ended; the fence is {again}"):
@@ -133,7 +137,7 @@ def test_who_claims_again_after_losing_a_task_cannot_hand_in_under_the_first_fen
     ],
 )
 def test_each_request_of_a_session_renews_its_claim(world: World, verb: str, asked: dict[str, Any]) -> None:
-    task, who, _ = held(world, Kind.OUTSIDE)
+    task, who, _ = held(world, SessionKind.OUTSIDE)
     world.watch(OUTSIDE - 30, 30)
     world.ask(verb, who, **asked)
     world.watch(OUTSIDE - 30, 30)
@@ -143,7 +147,7 @@ def test_each_request_of_a_session_renews_its_claim(world: World, verb: str, ask
 
 
 def test_a_refused_request_is_a_sign_of_life_too(world: World) -> None:
-    task, who, fence = held(world, Kind.OUTSIDE)
+    task, who, fence = held(world, SessionKind.OUTSIDE)
     world.watch(OUTSIDE - 30, 30)
     with pytest.raises(Refused):
         world.ask("task.handin", who, id=task, fence=fence + 1)
@@ -193,14 +197,14 @@ def test_what_a_person_does_to_a_task_is_no_sign_of_life_of_its_holder(
 
 
 def test_until_tells_when_a_claim_ends(world: World) -> None:
-    task, who, fence = held(world, Kind.OUTSIDE)
+    task, who, fence = held(world, SessionKind.OUTSIDE)
     world.clock.run(100)
     shown = world.ask("task.renew", who, id=task, fence=fence)
     assert shown["until"] == world.clock.now().wall + OUTSIDE
 
 
 def test_a_session_taken_for_dead_comes_back_to_life_by_acting(world: World) -> None:
-    _, who, _ = held(world, Kind.OUTSIDE)
+    _, who, _ = held(world, SessionKind.OUTSIDE)
     world.watch(OUTSIDE + 1, 30)
     world.add()
     world.ask("task.next", who)
@@ -211,7 +215,7 @@ def test_a_session_taken_for_dead_comes_back_to_life_by_acting(world: World) -> 
 
 
 @pytest.mark.parametrize(("kind", "ttl"), TTLS)
-def test_nothing_expires_within_one_ttl_of_a_daemon_start(world: World, kind: Kind, ttl: float) -> None:
+def test_nothing_expires_within_one_ttl_of_a_daemon_start(world: World, kind: SessionKind, ttl: float) -> None:
     task, _, _ = held(world, kind)
     world.store.write(world.app.note_pulses)
     world.clock.run(10 * ttl)
@@ -225,7 +229,7 @@ def test_nothing_expires_within_one_ttl_of_a_daemon_start(world: World, kind: Ki
 
 @pytest.mark.parametrize(("kind", "ttl"), TTLS)
 @pytest.mark.parametrize("jump", ["suspend", "forward", "back", "reboot"])
-def test_nothing_expires_within_one_ttl_of(world: World, kind: Kind, ttl: float, jump: str) -> None:
+def test_nothing_expires_within_one_ttl_of(world: World, kind: SessionKind, ttl: float, jump: str) -> None:
     task, _, _ = held(world, kind)
     world.watch(ttl - 1, 30)
     match jump:
@@ -247,7 +251,7 @@ def test_nothing_expires_within_one_ttl_of(world: World, kind: Kind, ttl: float,
 
 
 def test_a_daemon_that_was_away_does_not_forget_who_renewed_before(world: World) -> None:
-    task, who, fence = held(world, Kind.OUTSIDE)
+    task, who, fence = held(world, SessionKind.OUTSIDE)
     world.watch(100)
     world.ask("task.renew", who, id=task, fence=fence)
     world.store.write(world.app.note_pulses)
@@ -368,7 +372,7 @@ def test_without_a_daemon_a_reboot_gives_everyone_their_whole_time_again(alone: 
 
 
 def test_without_a_daemon_the_time_counts_from_when_the_last_one_was_at_work(world: World) -> None:
-    task, _, _ = held(world, Kind.OUTSIDE)
+    task, _, _ = held(world, SessionKind.OUTSIDE)
     world.watch(OUTSIDE - 100, 30)
     world.store.write(world.app.note_pulses)
     world.clock.run(OUTSIDE - 1)

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from covey.app import fleet, runs
-from covey.app.verbs import Call
-from covey.config import USUAL, Config, Sessions
-from covey.core.judge import Again, HandIn
-from covey.core.launches import Launch
-from covey.core.runs import Ending, Run
-from covey.core.sessions import State
+from covey.app.context import Call
+from covey.app.fleet import fleet_verbs, runs
+from covey.config import DEFAULT_AGENT, Config, Sessions
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.outcomes import Again, HandIn
+from covey.core.fleet.runs import Ending, Run
+from covey.core.fleet.sessions import SessionState
 from covey.errors import NotFound, Refused, Unknown
-from tests.app.world import World
-from tests.serving import wait_until
+from tests.worlds.boards import World
+from tests.worlds.serving import wait_until
 
 COMMIT = "c" * 40
 
@@ -35,7 +35,7 @@ def part(world: World, name: str = "ada") -> None:
     def away(call: Call) -> None:
         found = call.tx.session(name)
         assert found is not None
-        fleet.part(call, found)
+        fleet_verbs.part(call, found)
 
     world.do(away)
 
@@ -91,7 +91,7 @@ def test_a_session_that_was_taken_for_dead_can_stand_still(world: World) -> None
     world.ask("session.pause", name="ada")
     world.watch(70)
     assert session(world)["state"] == "dead"
-    world.do(lambda call: runs.show(call, "ada", State.PAUSED, "it was told to stand still"))
+    world.do(lambda call: runs.show(call, "ada", SessionState.PAUSED, "it was told to stand still"))
     assert (session(world)["state"], session(world)["evidence"]) == ("paused", "it was told to stand still")
 
 
@@ -152,6 +152,41 @@ def test_the_name_of_a_removed_session_begins_anew(world: World) -> None:
     part(world)
     world.ask("session.new", name="ada", agent="scripted")
     assert (session(world)["goal"], session(world)["run"]) == ("stopped", None)
+
+
+def test_of_a_removed_session_its_runs_are_named_where_it_has_some(world: World) -> None:
+    world.add()
+    world.at_work()
+    world.end(world.begin(), HandIn(COMMIT))
+    world.ask("session.new", name="rita")
+    world.ask("session.new", name="eve", agent="scripted")
+    hints = {}
+    for name in ("ada", "rita", "eve"):
+        world.ask("session.remove", name=name)
+        if name != "rita":
+            part(world, name)
+        with pytest.raises(NotFound, match=f"{name} was removed, 20") as removed:
+            world.ask("session.why", name=name)
+        hints[name] = removed.value.hint
+    assert hints["ada"].startswith("covey session logs ada --runs shows its runs")
+    assert (hints["rita"], hints["eve"]) == ("", "")
+
+
+@pytest.mark.parametrize("verb", ["session.logs", "session.transcript"])
+def test_who_asks_for_a_run_of_a_session_without_one_is_told_to_start_only_what_can_be(world: World, verb: str) -> None:
+    for name, agent in (("ada", "scripted"), ("eve", "scripted"), ("bob", None)):
+        world.ask("session.new", name=name, agent=agent)
+    world.ask("session.remove", name="eve")
+    part(world, "eve")
+    with pytest.raises(Refused, match="ada has not run yet") as not_yet:
+        world.ask(verb, name="ada")
+    assert not_yet.value.hint == "covey session start ada lets it work."
+    with pytest.raises(Refused, match="bob has no runs: covey does not run it") as never:
+        world.ask(verb, name="bob")
+    assert never.value.hint == ""
+    with pytest.raises(NotFound, match="eve was removed") as gone:
+        world.ask(verb, name="eve")
+    assert gone.value.hint == ""
 
 
 # Edits
@@ -315,7 +350,7 @@ def test_a_batch_without_a_task_is_refused(world: World) -> None:
 def test_a_batch_whose_settings_name_no_agent_has_the_usual_one(world: World) -> None:
     world.add(batch="night")
     world.ask("batch.start", name="night", sessions=1)
-    assert [session["agent"] for session in world.ask("session.list")] == [USUAL]
+    assert [session["agent"] for session in world.ask("session.list")] == [DEFAULT_AGENT]
 
 
 def test_a_batch_takes_no_more_sessions_than_are_allowed_with_those_of_its_assignees(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from covey.app import sendback
-from tests.app.test_merges import checked, end, handed_in, merge_of, start
-from tests.app.world import World
+from covey.app.merging import sendback
+from covey.app.merging.sendback import RejectionCause
+from tests.app.merging.test_merges import checked, end, handed_in, merge_of, start
+from tests.worlds.boards import World
 
 
 def gate_of(world: World, task: str) -> Any:
@@ -22,7 +23,8 @@ def sent_back(world: World, cause: str) -> str:
     task, merge = handed_in(world)
     gate = start(world, merge)
     end(world, gate, "test_one", "test_two")
-    world.do(lambda call: sendback.rejected(call, merge_of(world, merge), cause, [gate.id], words="Not so."))
+    why = RejectionCause(cause, [gate.id], words="Not so.")
+    world.do(lambda call: sendback.rejected(call, merge_of(world, merge), why))
     if world.status(task) == "blocked":
         world.ask("task.edit", id=task, status="todo")
     world.claim(task, "ada")

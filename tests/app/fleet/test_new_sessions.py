@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from covey.config import AgentSettings, Config, Sessions
-from covey.core.trail import sentence
+from covey.core.history.activity import sentence
 from covey.errors import Invalid, NotFound, Refused
-from tests.app.world import World
+from tests.worlds.boards import World
 
 NOWHERE = {"mine": AgentSettings(command=("my-agent", "{prompt}")), "plain": AgentSettings(command=("sh", "{prompt}"))}
 

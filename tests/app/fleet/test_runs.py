@@ -10,29 +10,32 @@ from typing import Any
 
 import pytest
 
-from covey.app import fleet, merges, questions, runs
-from covey.app.changes import change, step
-from covey.app.sessions import alert as raise_alert
-from covey.app.tasks import find
-from covey.app.tries import put_back
-from covey.app.verbs import Call
+from covey.app.board.task_changes import change, step
+from covey.app.board.tries import block_if_tried_often
+from covey.app.context import Call, find
+from covey.app.fleet import fleet_verbs, runs
+from covey.app.fleet.sessions import alert as raise_alert
+from covey.app.merging import merges
+from covey.app.people import questions
 from covey.config import Board, Config, Merge, Watch
-from covey.core import judge, sessions, tasks, watch
-from covey.core.judge import Again, Crashed, HandIn, PutOff, Verdict
-from covey.core.launches import Launch
-from covey.core.merges import Rejected
-from covey.core.pace import Wait
-from covey.core.prompts import prompt
-from covey.core.questions import Question
-from covey.core.runs import Ending, Outcome, Run
-from covey.core.sessions import COVEY, State
-from covey.core.signals import Asks, Trouble
-from covey.core.tasks import Status
-from covey.core.watch import Clue
+from covey.core.board import tasks
+from covey.core.board.tasks import Status
+from covey.core.fleet import outcomes, sessions, watchdog
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.outcomes import Again, Crashed, HandIn, PutOff, Verdict
+from covey.core.fleet.prompts import prompt
+from covey.core.fleet.runs import Ending, Outcome, Run
+from covey.core.fleet.sessions import COVEY, SessionState
+from covey.core.fleet.signals import Asks, Trouble
+from covey.core.fleet.start_limits import Wait
+from covey.core.fleet.watchdog import Clue
+from covey.core.merging.merges import Merge as QueuedMerge
+from covey.core.merging.merges import Rejected
+from covey.core.people.alerts import AlertKind
+from covey.core.people.questions import Question
 from covey.errors import Denied, Unknown
-from covey.store.rows import MERGES
-from tests.app.world import Principal, World
-from tests.serving import wait_until
+from tests.worlds.boards import Principal, Remembers, World
+from tests.worlds.serving import wait_until
 
 COMMIT = "c" * 40
 DONE = HandIn(COMMIT, "It works")
@@ -326,7 +329,7 @@ def test_a_run_ends_once(gated: World) -> None:
         lambda call: runs.lost(call, run, "no", None),
         lambda call: runs.unstartable(call, run, "no"),
         lambda call: runs.ending(call, run, Ending("no")),
-        lambda call: runs.talks(call, run, "other"),
+        lambda call: runs.note_conversation(call, run, "other"),
     ):
         gated.do(again)
     assert gated.everything() == before
@@ -382,7 +385,7 @@ def test_no_secret_that_an_agent_prints_reaches_the_log(world: World) -> None:
     world.do(lambda call: runs.ending(call, failed, Ending(f"Stalled: {SECRET}", again=True)))
     world.end(failed, Crashed(f"killed by {SECRET}"), -15)
     world.end(world.begin(), PutOff(f"401: {SECRET} is no key", Trouble.KEY), 1)
-    world.do(lambda call: raise_alert(call, "agent_key", f"{SECRET} is no key", "ada", None))
+    world.do(lambda call: raise_alert(call, AlertKind.AGENT_KEY, f"{SECRET} is no key", "ada", None))
     assert SECRET not in repr(world.everything())
     assert "[secret removed]" in world.task("T-1")["result"]
 
@@ -391,8 +394,8 @@ def test_no_secret_is_told_with_why_a_session_is_in_its_state(world: World) -> N
     world.add()
     world.at_work()
     clue = Clue("stream", f"429: {SECRET} has no quota", 1.0)
-    verdict = watch.Verdict(state=State.LIMITED, rule="its provider put it off", clues=(clue,))
-    world.app.house.why = lambda name: (verdict, Wait(f"401: {SECRET} is no key"))
+    verdict = watchdog.Verdict(state=SessionState.LIMITED, rule="its provider put it off", clues=(clue,))
+    world.app.context.fleet = Remembers(verdict, Wait(f"401: {SECRET} is no key"))
     told = world.ask("session.why", name="ada")
     assert [each["text"] for each in told["clues"]] == [
         "429: [secret removed] has no quota",
@@ -431,7 +434,7 @@ def test_a_question_of_a_run_that_stands_still_reaches_the_person_too(world: Wor
     world.at_work()
     run = world.begin()
     world.ask("session.pause", name="ada")
-    world.do(lambda call: runs.show(call, "ada", State.PAUSED, "it stands still"))
+    world.do(lambda call: runs.show(call, "ada", SessionState.PAUSED, "it stands still"))
     asks(world, run, "Which colour?")
     (alert,) = world.ask("alert.list")
     assert "Which colour?" in alert["message"]
@@ -491,7 +494,7 @@ def test_work_that_looks_done_is_handed_in_only_when_what_its_run_asked_is_answe
     question = asked_by_shell(gated, "Is that all?")
     ended = gated.end(run, done)
     assert (ended.outcome, ended.what) == (Outcome.PUT_OFF, f"It waits for an answer to {question}.")
-    assert waits(gated) == (State.NEEDS_YOU, None)
+    assert waits(gated) == (SessionState.NEEDS_YOU, None)
     shown = gated.task(task)
     assert (shown["status"], shown["session"], shown["result"], shown["tries"]) == ("doing", "ada", None, [])
     assert gated.would_begin() == Wait("A person has not answered yet.")
@@ -521,7 +524,7 @@ def test_what_a_run_asked_by_its_output_keeps_no_work_from_being_handed_in(gated
 # Troubles that are nobody's fault, and crashes
 
 
-@pytest.mark.parametrize("trouble", sorted(judge.ELSEWHERE))
+@pytest.mark.parametrize("trouble", sorted(outcomes.OUTSIDE_TROUBLES))
 def test_a_run_that_is_put_off_keeps_the_claim_and_is_no_failed_try(world: World, trouble: Trouble) -> None:
     task = world.add()
     world.at_work()
@@ -537,7 +540,7 @@ def test_a_run_that_is_put_off_keeps_the_claim_and_is_no_failed_try(world: World
     assert (again.task, again.fence) == (task, run.fence)
 
 
-def waits(world: World) -> tuple[State, float | None]:
+def waits(world: World) -> tuple[SessionState, float | None]:
     """Return how ada is, and until when she waits."""
     session = world.store.read(lambda tx: tx.session("ada"))
     assert session is not None
@@ -552,11 +555,11 @@ def test_a_conversation_that_is_broken_is_not_taken_up_again(world: World, verdi
     world.add()
     world.at_work()
     run = world.begin()
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
     world.end(run, verdict, 1)
     again = world.begin()
     assert world.work(again).conversation is None
-    world.do(lambda call: runs.talks(call, again, "talk-2"))
+    world.do(lambda call: runs.note_conversation(call, again, "talk-2"))
     world.end(again, PutOff("overloaded", Trouble.OVERLOAD), 1)
     third = world.begin()
     assert world.work(third).conversation == "talk-2"
@@ -743,7 +746,7 @@ def test_a_person_takes_over_what_was_put_off(world: World) -> None:
     world.ask("session.start", name="ada")
     until = world.clock.now().wall + 3600
     run = world.begin()
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
     world.end(run, PutOff("429", Trouble.LIMIT), 1, until)
     world.ask("session.attach", name="ada")
     again = world.begin()
@@ -754,11 +757,10 @@ def test_a_person_takes_over_what_was_put_off(world: World) -> None:
 def test_who_was_put_off_goes_on_at_once_when_a_person_says_so(world: World, verb: str) -> None:
     world.add()
     world.at_work()
-    forgiven: list[tuple[str, str]] = []
-    world.app.house.forgive = lambda agent, session: forgiven.append((agent, session))
+    world.app.context.fleet = fleet = Remembers()
     world.end(world.begin(), PutOff("429", Trouble.LIMIT), 1, world.clock.now().wall + 3600)
     world.ask(verb, name="ada")
-    assert (waits(world), forgiven) == ((State.IDLE, None), [("scripted", "ada")])
+    assert (waits(world), fleet.forgiven) == ((SessionState.IDLE, None), [("scripted", "ada")])
 
 
 def attach(call: Call, name: str) -> None:
@@ -777,7 +779,7 @@ def test_a_stalled_run_that_is_begun_again_keeps_the_claim(world: World) -> None
     ended = world.end(run, Crashed("The agent was ended by signal 15."), -15, until)
     assert ended.outcome is Outcome.STOPPED
     assert (world.status(task), world.task(task)["tries"]) == ("doing", [])
-    assert waits(world) == (State.IDLE, until)
+    assert waits(world) == (SessionState.IDLE, until)
 
 
 ENDED = "It had said its last word, and did not end."
@@ -828,8 +830,8 @@ def test_a_later_run_of_the_same_agent_takes_the_conversation_up_again(world: Wo
     world.add()
     world.at_work()
     run = world.begin()
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
     assert world.kinds().count("run.talking") == 1
     world.end(run, Again("no"))
     again = world.begin()
@@ -846,7 +848,7 @@ def test_what_lies_in_a_worktree_belongs_to_a_task_only_if_its_session_ran_on_no
     world.end(run, PutOff("429", Trouble.LIMIT), 1)
     again = world.begin()
     assert world.work(again).lies
-    world.do(lambda call: runs.talks(call, again, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, again, "talk-1"))
     world.end(again, Again("no commit"))
     world.ask("session.stop", name="ada")
     world.ask("session.start", name="ada")
@@ -920,7 +922,7 @@ def part(world: World, name: str) -> None:
     def away(call: Call) -> None:
         session = call.tx.session(name)
         assert session is not None
-        fleet.part(call, session)
+        fleet_verbs.part(call, session)
 
     world.do(away)
 
@@ -932,12 +934,12 @@ def test_rejected_work_counts_as_a_try(gated: World) -> None:
         merge = rejected(gated)
 
         def back(call: Call, merge: str = merge, number: int = number) -> None:
-            found = call.tx.get(MERGES, merge)
+            found = call.tx.get(QueuedMerge, merge)
             assert found is not None
             now = step(call, found, Rejected(f"red {number}"), COVEY)
             held = find(call.tx, now.task)
             sent = change(call, held, tasks.reject(held, now.session, f"red {number}"), COVEY)
-            put_back(call, merges.send_back(call, sent), f"red {number}")
+            block_if_tried_often(call, merges.free_if_author_gone(call, sent), f"red {number}")
 
         gated.do(back)
     shown = gated.task(task)

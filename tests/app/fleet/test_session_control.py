@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from covey.agents import registry
-from covey.app import runs
-from covey.core.judge import Again
-from covey.core.runs import Ending, Outcome, Run
-from covey.core.sessions import State
+from covey.app.fleet import runs
+from covey.core.fleet.outcomes import Again
+from covey.core.fleet.runs import Ending, Outcome, Run
+from covey.core.fleet.sessions import SessionState
 from covey.errors import Refused
-from tests.app.world import World
+from tests.worlds.boards import World
 
 
 def at_work(world: World, agent: str = "claude") -> Run:
@@ -26,7 +26,7 @@ def test_a_conversation_is_taken_over_when_there_is_one(world: World) -> None:
     assert world.ask("session.terminal", name="ada")["can_attach"]
     with pytest.raises(Refused, match="ada has no conversation yet"):
         world.ask("session.attach", name="ada")
-    world.do(lambda call: runs.talks(call, run, "talk-1"))
+    world.do(lambda call: runs.note_conversation(call, run, "talk-1"))
     for _ in range(2):
         world.ask("session.attach", name="ada")
     assert len(world.ask("log.list", kind="session.attached")) == 1
@@ -38,7 +38,7 @@ def test_a_conversation_is_taken_over_when_there_is_one(world: World) -> None:
     assert (theirs.person, theirs.runner, work.conversation) == (True, "tmux", "talk-1")
     assert world.run(theirs.id).conversation == "talk-1", "known from its first moment on"
     session = world.store.read(lambda tx: tx.session("ada"))
-    assert session is not None and session.state is State.WORKING
+    assert session is not None and session.state is SessionState.WORKING
     assert session.evidence == f"{theirs.id} on T-1: owner has it in a terminal"
     world.end(world.run(theirs.id), Again("killed"), 0)
     assert world.run(theirs.id).outcome is Outcome.STOPPED

@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from covey.app.app import App
+from covey.app.context import Context
+from covey.app.fleet.heartbeats import Pulses
 from covey.errors import Reused, Unknown
-from tests.app.world import World
+from tests.worlds.boards import World
 
 
 @pytest.fixture
 def minting(world: World) -> World:
-    world.app = App(world.store, world.config, world.clock, "demo", daemon=True, secret=b"owner's")
+    pulses = Pulses(world.clock, world.store.place)
+    world.app = App(world.store, Context(world.config, pulses, "demo", has_daemon=True, secret=b"owner's"))
     world.ask("session.new", name="ada")
     world.ask("session.new", name="bob")
     return world

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from covey.app.app import Principal
-from covey.core.trail import sentence
+from covey.app.context import Principal
+from covey.core.history.activity import sentence
 from covey.errors import CoveyError, Invalid
-from tests.app.world import World
+from tests.worlds.boards import World
 
 
 def texts(world: World, **asked: Any) -> list[str]:

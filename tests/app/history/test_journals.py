@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from covey.app import journals
-from covey.app.journals import Journal
+from covey.app.history import journals
+from covey.app.history.journals import Journal
 
 
 def test_a_run_has_no_journal_before_its_program_begins_one(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from covey.app import strips
+from covey.app.history import timeline
 from covey.core.events import Started, Stopped
-from covey.core.sessions import COVEY, Changed, State
+from covey.core.fleet.sessions import COVEY, Changed, SessionState
 from covey.errors import Invalid
-from tests.app.world import World
+from tests.worlds.boards import World
 
 
-def become(world: World, name: str, state: State, evidence: str = "seen") -> None:
+def become(world: World, name: str, state: SessionState, evidence: str = "seen") -> None:
     """Bring a session into a state, as the watchdog does."""
 
     def change(call: Any) -> None:
@@ -30,7 +30,12 @@ def shown(row: dict[str, Any], begun: float) -> list[tuple[float, float, str]]:
 def test_a_strip_follows_a_session_from_the_state_that_the_window_finds_it_in(world: World) -> None:
     world.run_session("ada")
     begun = world.clock.now().wall
-    for minutes, state in ((10, State.WORKING), (20, State.NEEDS_YOU), (5, State.WORKING), (15, State.DEAD)):
+    for minutes, state in (
+        (10, SessionState.WORKING),
+        (20, SessionState.NEEDS_YOU),
+        (5, SessionState.WORKING),
+        (15, SessionState.DEAD),
+    ):
         world.clock.run(minutes * 60)
         become(world, "ada", state, f"now {state}")
     world.clock.run(600)
@@ -66,7 +71,7 @@ def test_there_is_no_span_for_the_time_without_a_session(world: World) -> None:
 def test_while_the_daemon_was_away_nobody_knows(world: World) -> None:
     world.run_session("ada")
     begun = world.clock.now().wall
-    become(world, "ada", State.WORKING)
+    become(world, "ada", SessionState.WORKING)
     for payload in (Stopped(), Started("1")):
         world.clock.run(600)
         world.do(lambda call, payload=payload: call.tx.append(COVEY, "daemon", payload))  # type: ignore[misc]
@@ -92,7 +97,7 @@ def test_a_restless_session_fits_into_its_strip(world: World) -> None:
     def flicker(call: Any) -> None:
         for number in range(1_500):
             call.tx.now += 1
-            state = State.WORKING if number % 2 else State.IDLE
+            state = SessionState.WORKING if number % 2 else SessionState.IDLE
             call.put_session(call.known("ada"), "ada", Changed(state, "x" * 500), by=COVEY)
 
     world.do(flicker)
@@ -119,14 +124,14 @@ def test_a_strip_has_its_bounds(world: World) -> None:
 def test_what_came_after_the_time_that_is_asked_for_takes_nothing_from_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strips, "TURNS", 4)
+    monkeypatch.setattr(timeline, "TURNS", 4)
     world.run_session("ada")
     begun = world.clock.now().wall
-    for state in (State.WORKING, State.NEEDS_YOU, State.WORKING):
+    for state in (SessionState.WORKING, SessionState.NEEDS_YOU, SessionState.WORKING):
         world.clock.run(60)
         become(world, "ada", state)
     world.clock.run(57 * 60)
-    for state in (State.IDLE, State.WORKING) * 3:
+    for state in (SessionState.IDLE, SessionState.WORKING) * 3:
         world.clock.run(60)
         become(world, "ada", state)
     (row,) = world.ask("strip.list", since=begun, until=begun + 3600)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.agents import registry
-from covey.app import readings, transcripts
-from covey.app.readings import Entry, from_lines, from_output
-from covey.core.launches import Launch
-from covey.core.signals import (
+from covey.app.history import transcript_entries, transcripts
+from covey.app.history.transcript_entries import Entry, from_lines, from_output
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -29,17 +29,17 @@ from covey.core.signals import (
     Trouble,
     Usage,
 )
-from covey.loops.transcripts import keep_transcript
-from tests.app.world import World
-from tests.serving import wait_until
+from covey.loops.fleet.transcripts import keep_transcript
+from tests.worlds.boards import World
+from tests.worlds.serving import wait_until
 
 SECRET = "ghp_" + "a1" * 18
-RECORDED = Path(__file__).parents[1] / "agents" / "claude"
+RECORDED = Path(__file__).parents[2] / "agents" / "claude"
 
 
 def entry(signal: Signal) -> Entry:
     """Return the entry that one signal is worth."""
-    telling = readings.Telling()
+    telling = transcript_entries.Telling()
     telling.take(7, [signal])
     (found,) = telling.entries
     return found
@@ -63,7 +63,7 @@ def test_every_signal_that_people_care_for_is_an_entry() -> None:
 
 
 def test_pieces_of_a_message_are_one_and_the_last_word_on_a_cost_counts() -> None:
-    telling = readings.Telling()
+    telling = transcript_entries.Telling()
     telling.take(0, [Said("Hel", piece=True), Said("lo", piece=True), Spent("m", Usage(1)), Spent("m", Usage(3))])
     assert [(each.kind, each.text, each.tokens) for each in telling.entries] == [("said", "Hello", 0), ("cost", "", 3)]
 
@@ -94,7 +94,9 @@ def test_no_output_of_any_bytes_fails_or_shows_a_control_character(data: bytes, 
 
     part = transcripts.lines_from(output, since, len(data), alive=False)
     found = from_output(part.data, part.start, registry.find("claude", {}).read)
-    found += from_lines(data.decode(errors="replace"), 0) + readings._printed(data.decode(errors="replace"), 0)
+    found += from_lines(data.decode(errors="replace"), 0) + transcript_entries._printed(
+        data.decode(errors="replace"), 0
+    )
     assert not any("\x1b" in each.text for each in found)
 
 
@@ -111,7 +113,7 @@ def started(world: World, tmp_path: Path) -> Callable[[str, str], Path]:
         run = world.begin("ada")
         file = tmp_path / "printed"
         file.write_text(text)
-        world.app.house.runs = tmp_path / "runs"
+        world.app.context.runs = tmp_path / "runs"
         world.runner.start(run.id, Launch(argv=("/bin/cat", str(file)), cwd="/"))
         wait_until(lambda: not world.runner.look(run.id).alive, "its end")
         return tmp_path / "runs" / run.id

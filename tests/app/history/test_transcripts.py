@@ -13,24 +13,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from covey import trash
 from covey.agents import registry
-from covey.app import transcripts
-from covey.app.edits import Output
-from covey.core import runs
-from covey.core.judge import Again, in_short
-from covey.core.launches import Launch
-from covey.core.runs import Run
-from covey.core.signals import Said, Signal
+from covey.app.history import transcripts
+from covey.app.history.leftovers import old_outputs
+from covey.app.history.run_edits import Output
+from covey.config import Log
+from covey.core import nouns
+from covey.core.fleet import runs
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.outcomes import Again, in_short
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Said, Signal
 from covey.core.texts import redact
 from covey.errors import Refused, Unavailable
-from covey.loops.transcripts import clear_outputs, end_of, keep_transcript, transcript_of
-from covey.store import rows
-from tests.app.world import World
-from tests.serving import wait_until
+from covey.loops.fleet.transcripts import end_of, keep_transcript, transcript_of
+from tests.worlds.boards import World
+from tests.worlds.serving import wait_until
 
 SECRET = "ghp_" + "a1" * 18
 KEY = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *["MIIEow" * 10] * 20, "-----END RSA PRIVATE KEY-----"])
-RECORDED = Path(__file__).parents[1] / "agents" / "claude" / "permission.jsonl"
+RECORDED = Path(__file__).parents[2] / "agents" / "claude" / "permission.jsonl"
 
 
 def printed(data: bytes, part: int = 7) -> Output:
@@ -220,7 +223,7 @@ def test_a_transcript_is_kept_once_and_read_from_anywhere(tmp_path: Path) -> Non
     keep_transcript(tmp_path, ["one", "zwölf", "three"])
     keep_transcript(tmp_path, ["another"])
     (path,) = tmp_path.iterdir()
-    assert path.name == transcripts.KEPT and path.stat().st_mode & 0o777 == 0o600
+    assert path.name == transcripts.TRANSCRIPT_FILE and path.stat().st_mode & 0o777 == 0o600
     assert gzip.decompress(path.read_bytes()).decode() == "one\nzwölf\nthree\n"
     assert transcripts.kept(tmp_path, 0) == ("one\nzwölf\nthree\n", 17)
     assert transcripts.kept(tmp_path, 4) == ("zwölf\nthree\n", 17)
@@ -243,6 +246,12 @@ def test_what_was_cut_off_while_it_was_kept_is_kept_anew(tmp_path: Path) -> None
     assert transcripts.kept(tmp_path, 0) == ("one\ntwo\n", 8)
 
 
+def clear_outputs(runs: Path, *, keep_days: float, keep_megabytes: float, now: float) -> int:
+    """Remove the outputs that have had their time, and return how many."""
+    past = old_outputs(runs, Log(keep_days, keep_megabytes), now)
+    return sum(each.path is not None and trash.remove(each.path) for each in past)
+
+
 def test_old_output_goes_and_its_transcript_stays(tmp_path: Path) -> None:
     for number in range(4):
         folder = tmp_path / f"run-{number}"
@@ -262,7 +271,7 @@ def test_old_output_goes_and_its_transcript_stays(tmp_path: Path) -> None:
     assert clear() == 0 and left() == [0, 1, 2, 3]
     assert clear(keep_megabytes=2) == 1 and left() == [1, 2, 3], "the oldest, but never one without a transcript"
     assert clear(now=1002.5 + 86400) == 1 and left() == [1, 3]
-    assert all((tmp_path / f"run-{number}" / transcripts.KEPT).exists() for number in (0, 2, 3))
+    assert all((tmp_path / f"run-{number}" / transcripts.TRANSCRIPT_FILE).exists() for number in (0, 2, 3))
     assert clear_outputs(tmp_path / "nowhere", keep_days=1, keep_megabytes=1, now=0) == 0
 
 
@@ -279,8 +288,8 @@ def ended(world: World, agent: str, *argv: str) -> Run:
 
     def begin(call: Any) -> Run:
         event = runs.Begun(session="ada", task=task, fence=fence, agent=agent)
-        run = runs.first(f"run-{call.tx.next_seq}", call.tx.next_seq, event, call.tx.now)
-        call.tx.insert(rows.RUNS, run)
+        run = nouns.first(runs.Run, f"run-{call.tx.next_seq}", call.tx.next_seq, event, call.tx.now)
+        call.tx.insert(run)
         call.tx.append("ada", run.id, event, run)
         return run
 
@@ -327,7 +336,7 @@ def test_the_kept_transcript_is_read_when_the_output_is_gone(world: World, tmp_p
     agent = registry.find("claude", {})
     folder = tmp_path / "runs" / run.id
     keep_transcript(folder, transcript_of(world.runner, folder, run, agent))
-    world.app.house.runs = tmp_path / "runs"
+    world.app.context.runs = tmp_path / "runs"
     assert clear_outputs(tmp_path / "runs", keep_days=0, keep_megabytes=0, now=2e9) == 1
     kept = world.ask("session.logs", name="ada", run=run.id)
     assert (kept["text"].splitlines()[:-1], kept["alive"]) == (told.splitlines()[:-1], False)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from covey.config import Config, Leases
-from covey.core.judge import Again, HandIn
+from covey.core.fleet.outcomes import Again, HandIn
 from covey.errors import Refused
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, World
 
 
 def take(world: World, who: str, *resources: str, **asked: Any) -> Any:

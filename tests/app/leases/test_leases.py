@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covey.errors import Denied, Invalid, NotFound, Refused
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, World
 
 
 def test_a_lease_is_taken_refused_to_others_given_back_and_taken_again(world: World) -> None:

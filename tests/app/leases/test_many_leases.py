@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from covey.config import Config, Leases
-from covey.core.leases import collide
-from covey.core.tasks import Status
+from covey.core.board.tasks import Status
+from covey.core.leases.leases import collide
 from covey.errors import Refused
-from covey.store.audit import verify
-from tests.app.world import Principal, World
+from covey.store.engine.audit import verify
+from tests.worlds.boards import Principal, World
 
 FILES = [f"{top}/{folder}/{name}" for top in ("src", "docs") for folder in "abc" for name in ("x.py", "y.py", "z.md")]
 """Every path that there is in this small world."""
@@ -140,7 +140,7 @@ class Life:
         if len(self.alive) <= 2:
             return
         self.alive.discard(who)
-        seen = self.world.app.house.pulses.seen(f"session:{who}")
+        seen = self.world.app.context.pulses.seen(f"session:{who}")
         self.fell[who] = self.now if seen is None else seen.awake
         successor = f"{who.partition('-')[0]}-{len(self.fell)}"
         if who in self.outside:
@@ -166,16 +166,16 @@ class Life:
         self.world.add("More", scope=self._scope())
 
     def pass_time(self, who: str) -> None:
-        """Let seconds pass, in which the living are heard of and the janitor looks."""
+        """Let seconds pass, in which the living are heard of and what silence ends is looked for."""
         for _ in range(self.luck.randint(1, 6)):
             self.world.clock.run(TICK)
             for name in self.alive:
-                self.world.app.house.pulses.hear(f"session:{name}")
+                self.world.app.context.pulses.hear(f"session:{name}")
             for lease, command in list(self.commands.items()):
                 command["killed"] = command["killed"] or self.luck.random() < 0.02
                 if command["holder"] in self.alive and not command["killed"] and self.luck.random() < 0.9:
                     command["seen"] = self.now
-                    self.world.app.house.pulses.hear(f"lease:{lease}")
+                    self.world.app.context.pulses.hear(f"lease:{lease}")
             self.world.look()
 
     # What must hold

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from covey.app import writes
-from covey.app.lines import enter
-from covey.app.verbs import Call, Principal
-from covey.app.writes import Advice
+from covey.app.context import Call, Principal
+from covey.app.leases import write_check
+from covey.app.leases.lease_queue import enter
+from covey.app.leases.write_check import Advice
 from covey.config import Config, Leases
-from covey.core.force import Write
-from covey.core.judge import HandIn
-from covey.core.leases import MOST, Origin, Taken
+from covey.core.fleet.outcomes import HandIn
+from covey.core.leases.leases import MAX_RESOURCES, Origin, Taken
+from covey.core.leases.write_policy import Write
 from covey.errors import Refused
-from covey.store.transaction import TakesTime
+from covey.store.engine.transaction import TakesTime
 from covey.store.tx import Tx
-from tests.app.world import OWNER, World
+from tests.worlds.boards import OWNER, World
 
 
 def now(world: World) -> float:
@@ -31,20 +31,20 @@ def now(world: World) -> float:
 def check(world: World, who: str, *paths: str, at: Any = "commit", task: str | None = None) -> Advice:
     """Ask what it comes to if a session writes some paths now."""
     made = [Write(path, now(world)) for path in paths]
-    return world.do(lambda call: writes.check(call, who, call.tx.task(task) if task else None, made, at))
+    return world.do(lambda call: write_check.check(call, who, call.tx.task(task) if task else None, made, at))
 
 
 def noticed(world: World, who: str, *paths: str, task: str | None = None, at: float | None = None) -> Advice:
     """Notice that a session has written some paths."""
     made = [Write(path, now(world) if at is None else at) for path in paths]
-    return world.do(lambda call: writes.noticed(call, who, call.tx.task(task) if task else None, made, "shell"))
+    return world.do(lambda call: write_check.noticed(call, who, call.tx.task(task) if task else None, made, "shell"))
 
 
 def held_back(world: World, task: str, *paths: str) -> str | None:
     found = world.do(lambda call: call.tx.task(task))
     assert found is not None
     made = {path: Write(path, now(world)) for path in paths}
-    return world.do(lambda call: writes.why_held_back(call, found, made or None))
+    return world.do(lambda call: write_check.why_held_back(call, found, made or None))
 
 
 def edits(world: World, who: str) -> list[str]:
@@ -82,7 +82,7 @@ def test_what_is_typed_is_quoted_and_names_who_speaks_only_where_no_token_does(w
 def test_a_new_file_is_left_out_of_a_commit_and_kept(world: World) -> None:
     world.ask("lease.take", session="ada", resources=["a"])
     made = [Write("a", now(world), new=True)]
-    deny = world.do(lambda call: writes.check(call, "bob", None, made, "commit")).deny
+    deny = world.do(lambda call: write_check.check(call, "bob", None, made, "commit")).deny
     assert deny is not None and "leave it out (git restore --staged -- a)" in deny
 
 
@@ -130,7 +130,7 @@ def test_a_task_may_write_only_its_scope_and_never_what_it_is_not_to_touch(world
     world.claim(task, "ada")
     found = world.do(lambda call: call.tx.task(task))
     made = [Write("src/a.py", 1.0), Write("src/keep/b", 1.0), Write("docs/new", 1.0, new=True), Write("docs/old", 1.0)]
-    advice = world.do(lambda call: writes.check(call, "ada", found, made, "commit"))
+    advice = world.do(lambda call: write_check.check(call, "ada", found, made, "commit"))
     assert [finding.path for finding in advice.findings] == ["src/keep/b", "docs/old"]
 
 
@@ -151,8 +151,8 @@ def test_the_first_edit_of_a_free_path_leases_it_until_the_task_has_landed(world
 
 def test_many_paths_are_leased_in_parts(world: World) -> None:
     world.ask("session.new", name="ada")
-    noticed(world, "ada", *(f"src/{number}.py" for number in range(MOST + 36)))
-    assert [len(lease["resources"]) for lease in world.ask("lease.list")] == [MOST, 36]
+    noticed(world, "ada", *(f"src/{number}.py" for number in range(MAX_RESOURCES + 36)))
+    assert [len(lease["resources"]) for lease in world.ask("lease.list")] == [MAX_RESOURCES, 36]
 
 
 def test_an_edit_without_a_task_ends_by_silence(world: World) -> None:
@@ -190,7 +190,7 @@ def test_an_edit_for_a_task_that_is_not_held_any_more_leases_nothing(world: Worl
     assert noticed(world, "ada", "a.py", task=task) == Advice()
     assert edits(world, "ada") == []
     made = [Write("a.py", now(world))]
-    assert not world.do(lambda call: writes.is_news(call, "ada", call.tx.task(task), made))
+    assert not world.do(lambda call: write_check.is_news(call, "ada", call.tx.task(task), made))
 
 
 def test_a_lease_of_a_task_that_its_holder_left_ends(world: World) -> None:
@@ -235,17 +235,17 @@ def test_many_paths_are_noticed_beside_the_event_loop_and_in_events_of_some_size
     task = world.add()
     world.claim(task, "ada")
     world.ask("lease.take", session="bob", resources=["src/**"])
-    made = [Write(f"src/{number}.py", now(world)) for number in range(writes.AT_ONCE + 1)]
+    made = [Write(f"src/{number}.py", now(world)) for number in range(write_check.MAX_PATHS_PER_EVENT + 1)]
 
     def notice(tx: Tx) -> Advice:
-        call = Call(tx, OWNER, world.app.house)
-        return writes.noticed(call, "ada", call.tx.task(task), made, "commit")
+        call = Call(tx, OWNER, world.app.context)
+        return write_check.noticed(call, "ada", call.tx.task(task), made, "commit")
 
     with pytest.raises(TakesTime):
         world.store.write(lambda tx: notice(replace(tx, patient=False)))
     assert len(world.store.write(notice).findings) == len(made)
     crossed = world.ask("log.list", kind="lease.crossed")
-    assert [len(event["data"]["paths"]) for event in crossed] == [writes.AT_ONCE, 1]
+    assert [len(event["data"]["paths"]) for event in crossed] == [write_check.MAX_PATHS_PER_EVENT, 1]
 
 
 # Handing in
@@ -289,7 +289,7 @@ def test_however_much_was_crossed_few_questions_tell_what_holds_it_back(world: W
         counted: Any = SimpleNamespace(rows=rows)
         found = tx.task(task)
         assert found is not None
-        return writes.why_held_back(Call(replace(tx, db=counted), OWNER, world.app.house), found, None)
+        return write_check.why_held_back(Call(replace(tx, db=counted), OWNER, world.app.context), found, None)
 
     told = world.store.read(look)
     assert told is not None and "and 295 more paths" in told
@@ -367,8 +367,15 @@ def test_what_was_noticed_of_a_commit_counts_for_nothing_where_its_files_are_old
     assert world.end(run, HandIn("c" * 40, None, (Write("a", written),))).outcome == "handed-in"
 
 
+class BlindGit:
+    """Cannot tell what any commit would land."""
+
+    def lands(self, session: str, commit: str, main: str) -> None:
+        """Tell nothing."""
+
+
 def test_work_of_a_run_at_which_nobody_could_look_comes_again(world: World) -> None:
-    world.app.house.written = lambda session, commit: None
+    world.app.context.commits = BlindGit()
     world.at_work("bob")
     task = world.add()
     who, fence = Principal("bob"), world.task(world.begin("bob").task)["fence"]

@@ -7,20 +7,19 @@ from typing import Any
 
 import pytest
 
-from covey.app import reverts, train
-from covey.app.changes import step
-from covey.app.verbs import Principal
+from covey.app.board.task_changes import step
+from covey.app.context import Principal
+from covey.app.merging import queue_records, reverts
 from covey.config import Config
 from covey.config import Merge as MergeSettings
-from covey.core import gates, landings, merges
-from covey.core.gates import Gate
-from covey.core.landings import Landing
-from covey.core.merges import Merge
-from covey.core.queue import standing
-from covey.core.sessions import COVEY
+from covey.core.fleet.sessions import COVEY
+from covey.core.merging import gates, landings, merges
+from covey.core.merging.gates import Gate
+from covey.core.merging.landings import Landing
+from covey.core.merging.merges import Merge
+from covey.core.merging.queue import queue_status
 from covey.errors import Denied, NotFound, Refused
-from covey.store import rows
-from tests.app.world import World
+from tests.worlds.boards import World
 
 COMMIT, MAIN, TREE = "c" * 40, "a" * 40, "d" * 40
 
@@ -28,7 +27,7 @@ COMMIT, MAIN, TREE = "c" * 40, "a" * 40, "d" * 40
 def checked(world: World, **more: Any) -> None:
     """Let work be tested before it lands."""
     world.config = replace(Config(), merge=MergeSettings(check="true", **more))
-    world.app.house.config = world.config
+    world.app.context.config = world.config
 
 
 def handed_in(world: World, session: str = "ada", title: str = "Mend it", **more: Any) -> tuple[str, str]:
@@ -40,7 +39,7 @@ def handed_in(world: World, session: str = "ada", title: str = "Mend it", **more
 
 def merge_of(world: World, merge: str) -> Merge:
     """Return a merge as it is."""
-    found = world.store.read(lambda tx: tx.get(rows.MERGES, merge))
+    found = world.store.read(lambda tx: tx.get(merges.Merge, merge))
     assert found is not None
     return found
 
@@ -53,7 +52,7 @@ def put(world: World, merge: str, event: merges.Event) -> Merge:
 def start(world: World, *names: str, purpose: str = "group") -> Gate:
     """Let a gate begin on some merges."""
     event = gates.Started(test=1, base=MAIN, commit=TREE, merges=names, purpose=purpose)
-    gate = world.do(lambda call: train.start_gate(call, event))
+    gate = world.do(lambda call: queue_records.start_gate(call, event))
     for name in names:
         put(world, name, merges.Tested(TREE, gate.id))
     return gate
@@ -62,13 +61,13 @@ def start(world: World, *names: str, purpose: str = "group") -> Gate:
 def end(world: World, gate: Gate, *failures: str) -> None:
     """Let a gate end, well if nothing failed."""
     event = gates.Ended(passed=not failures, code=int(bool(failures)), seconds=12.0, failures=failures, step="pytest")
-    world.do(lambda call: train.end_gate(call, gate.id, event))
+    world.do(lambda call: queue_records.end_gate(call, gate.id, event))
 
 
 def land(world: World, gate: Gate | None, *names: str) -> Landing:
     """Let main take some merges."""
     made = landings.Made(branch="main", before=MAIN, commit=TREE, merges=names, gate=gate.id if gate else None)
-    landing = world.do(lambda call: train.journal(call, made))
+    landing = world.do(lambda call: queue_records.journal(call, made))
     for name in names:
         put(world, name, merges.Landed(TREE, landing.id))
     return landing
@@ -160,7 +159,7 @@ def test_a_rejected_merge_names_its_gates_what_landed_since_it_was_green_and_tes
     failed = [start(world, merge, purpose="solo") for _ in range(2)]
     for gate in failed:
         end(world, gate, "test_sum")
-    world.do(lambda call: train.note_flakes(call, failed[0], ("test_sum",)))
+    world.do(lambda call: queue_records.note_flakes(call, failed[0], ("test_sum",)))
     put(world, merge, merges.Rejected("It fails.", cause="fails", gates=tuple(gate.id for gate in failed)))
     told = why(world, merge)
     for gate in failed:
@@ -301,10 +300,10 @@ def test_what_waits_for_a_person_to_mend_the_gate_is_tried_again_at_once(world: 
     checked(world)
     _, merge = handed_in(world)
     put(world, merge, merges.Waits("The gate could not be started"))
-    world.app.house.broken_gate = True
+    world.app.context.gate.is_broken = True
     assert "It waits: The gate could not be started." in why(world, merge)
     assert world.ask("merge.retry", id=merge)["reason"] is None
-    assert not world.app.house.broken_gate
+    assert not world.app.context.gate.is_broken
 
 
 def test_dropped_work_leaves_the_queue_blocked_and_can_be_brought_back(world: World) -> None:
@@ -391,7 +390,7 @@ def test_a_revert_that_landed_opens_the_task_again_if_that_was_asked_for(world: 
     made = world.ask("merge.revert", id=merge, reason="It broke the shop", reopen=reopen)
     world.ask("merge.land", id=made["id"], commit=MAIN)
     world.do(lambda call: reverts.settle(call, merge_of(world, made["id"])))
-    assert merge_of(world, merge).state is merges.State.REVERTED
+    assert merge_of(world, merge).state is merges.MergeState.REVERTED
     now = world.task(task)
     assert (now["status"], now["reverted"]) == (("todo", None) if reopen else ("done", made["id"]))
     if reopen:
@@ -421,7 +420,7 @@ def test_a_revert_that_an_author_had_to_finish_by_hand_counts_as_well(world: Wor
     by_hand = world.hand_in(made["task"], "bob", commit=COMMIT)
     assert merge_of(world, by_hand).reverts is None
     world.ask("merge.land", id=by_hand, commit=MAIN)
-    assert (merge_of(world, merge).state, world.status(task)) == (merges.State.REVERTED, "todo")
+    assert (merge_of(world, merge).state, world.status(task)) == (merges.MergeState.REVERTED, "todo")
     assert f"taken out of main again in {MAIN[:12]} by {by_hand}" in why(world, merge)
     assert world.ask("merge.show", id=merge)["reverted_by"] == by_hand
 
@@ -436,9 +435,9 @@ def test_reverting_a_revert_ends_the_task_whose_work_is_on_main_again(world: Wor
         world.claim(task, "bob")
     back = world.ask("merge.revert", id=out["id"])
     world.ask("merge.land", id=back["id"], commit=COMMIT)
-    assert merge_of(world, out["id"]).state is merges.State.REVERTED
+    assert merge_of(world, out["id"]).state is merges.MergeState.REVERTED
     now = merge_of(world, merge)
-    assert (now.state, now.landed) == (merges.State.LANDED, TREE)
+    assert (now.state, now.landed) == (merges.MergeState.LANDED, TREE)
     assert world.status(task) == ("doing" if is_claimed else "done")
     assert f"on main again: {back['task']}" in world.task(task)["notes"][-1]["text"]
     assert "taken out of main" not in why(world, merge)
@@ -500,7 +499,7 @@ def test_what_passed_and_waits_for_main_is_not_a_persons_to_approve(world: World
 def test_what_landed_untested_names_no_gate(world: World) -> None:
     _, merge = handed_in(world)
     gate = start(world, merge)
-    world.do(lambda call: train.end_gate(call, gate.id, gates.Ended(passed=True, summary="There is no gate.")))
+    world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Ended(passed=True, summary="There is no gate.")))
     land(world, None, merge)
     assert world.ask("merge.show", id=merge)["gates"] == []
 
@@ -512,7 +511,7 @@ def test_failures_on_a_red_main_count_against_nobody_and_are_told_once(world: Wo
     end(world, gate, "test_sum")
     put(world, merge, merges.Requeued("main is red"))
     put(world, merge, merges.Waits("main itself fails its gate."))
-    world.do(lambda call: train.put(call, standing.Halted("main itself fails its gate.")))
+    world.do(lambda call: queue_records.put(call, queue_status.Halted("main itself fails its gate.")))
     told = world.ask("merge.why", id=merge)
     assert told["because"] == [
         "The queue has halted: main itself fails its gate.",
@@ -526,7 +525,7 @@ def test_a_merge_whose_gate_was_lost_does_not_claim_to_be_tested(world: World) -
     checked(world)
     _, merge = handed_in(world)
     gate = start(world, merge)
-    world.do(lambda call: train.end_gate(call, gate.id, gates.Lost("the daemon ended")))
+    world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Lost("the daemon ended")))
     assert f"No gate tests it at this moment; {gate.id}, the last one, was ended before" in why(world, merge)
 
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from covey.app import gate_logs, train
-from covey.app.app import Principal
-from covey.app.reasons import UNSTARTED
-from covey.app.sessions import alert
+from covey.app.context import Principal
+from covey.app.fleet.sessions import alert
+from covey.app.merging import gate_logs, queue_records
 from covey.config import Config, Merge
-from covey.core import gates, merges
-from covey.core.gates import Gate
-from covey.core.judge import HandIn
-from covey.core.launches import Launch
-from covey.core.queue import standing
-from covey.core.runs import Run
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.outcomes import HandIn
+from covey.core.fleet.runs import Run
+from covey.core.merging import broken_gates, gates, merges
+from covey.core.merging.gates import Gate
+from covey.core.merging.queue import queue_status
+from covey.core.people.alerts import AlertKind
 from covey.errors import Denied, NotFound, Refused
 from covey.runners.process import ProcessRunner
-from tests.app.test_merges import COMMIT, MAIN, TREE, checked, end, handed_in, land, put, start
-from tests.app.world import World
-from tests.serving import wait_until
+from tests.app.merging.test_merges import COMMIT, MAIN, TREE, checked, end, handed_in, land, put, start
+from tests.worlds.boards import World
+from tests.worlds.serving import wait_until
 
 
 def test_the_train_is_shown_with_its_gates_what_waits_and_what_landed(world: World) -> None:
@@ -34,8 +34,8 @@ def test_the_train_is_shown_with_its_gates_what_waits_and_what_landed(world: Wor
     passed = start(world, third)
     end(world, passed)
     landing = land(world, passed, third)
-    began = standing.Began(strategy="group", slots=4, base=TREE, proven=True)
-    world.do(lambda call: train.put(call, began))
+    began = queue_status.Began(strategy="group", slots=4, base=TREE, proven=True)
+    world.do(lambda call: queue_records.put(call, began))
     gate = start(world, second)
     shown = world.ask("queue.show")
     assert (shown["strategy"], shown["slots"], shown["branch"], shown["checked"]) == ("group", 4, "main", True)
@@ -74,7 +74,7 @@ def test_main_is_frozen_and_thawed(world: World) -> None:
 def test_a_queue_that_has_halted_says_so_and_is_resumed(world: World) -> None:
     checked(world)
     _, merge = handed_in(world)
-    world.do(lambda call: train.put(call, standing.Halted("main fails its own gate", ("gate-9",))))
+    world.do(lambda call: queue_records.put(call, queue_status.Halted("main fails its own gate", ("gate-9",))))
     shown = world.ask("queue.show")
     assert (shown["halted"], shown["gates"]) == ("main fails its own gate", ["gate-9"])
     told = world.ask("merge.why", id=merge)
@@ -87,24 +87,24 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
     _, merge = handed_in(world)
     why = "The gate cannot be run: exit code 127."
     put(world, merge, merges.Waits(why))
-    world.do(lambda call: alert(call, "gate_broken", f"{why} That is no change's fault.", None, None))
-    world.do(lambda call: alert(call, "not_pushed", "origin says no.", None, None))
+    world.do(lambda call: alert(call, AlertKind.GATE_BROKEN, f"{why} That is no change's fault.", None, None))
+    world.do(lambda call: alert(call, AlertKind.NOT_PUSHED, "origin says no.", None, None))
     mend = "Nothing lands until that is mended: see merge.check in covey.toml."
     assert world.ask("queue.show")["troubles"] == [f"{why} {mend}", "origin says no."]
     told = world.ask("merge.why", id=merge)
     assert told["next"][0] == "mend merge.check in covey.toml: the queue goes on by itself"
     world.clock.run(1)
     landing = land(world, None, merge)
-    world.do(lambda call: train.pushed(call, landing, "origin"))
+    world.do(lambda call: queue_records.pushed(call, landing, "origin"))
     assert world.ask("queue.show")["troubles"] == []
 
 
 def test_a_gate_that_the_machine_keeps_from_running_is_not_laid_to_the_settings(world: World) -> None:
     checked(world)
     _, merge = handed_in(world)
-    why = f"{UNSTARTED}: unable to write file. Look at the disk."
+    why = broken_gates.could_not_start("unable to write file.", "Look at the disk.")
     put(world, merge, merges.Waits(why))
-    world.do(lambda call: alert(call, "gate_broken", f"{why} That is no change's fault.", None, None))
+    world.do(lambda call: alert(call, AlertKind.GATE_BROKEN, f"{why} That is no change's fault.", None, None))
     mend = "Nothing lands until that is mended: it is tried again every minute."
     assert world.ask("queue.show")["troubles"] == [f"{why} {mend}"]
     assert world.ask("merge.why", id=merge)["next"][0] == "mend that: the queue goes on by itself"
@@ -125,8 +125,8 @@ def test_the_journal_and_the_flakes_are_listed_the_newest_first(world: World) ->
     gate = start(world, first)
     end(world, gate, "test_sum")
     landings = [land(world, None, first), land(world, None, second)]
-    world.do(lambda call: train.pushed(call, landings[0], "origin"))
-    world.do(lambda call: train.note_flakes(call, gate, ("test_sum",)))
+    world.do(lambda call: queue_records.pushed(call, landings[0], "origin"))
+    world.do(lambda call: queue_records.note_flakes(call, gate, ("test_sum",)))
     shown = world.ask("landing.list")
     assert [each["id"] for each in shown] == [landings[1].id, landings[0].id]
     assert (shown[1]["remote"], shown[1]["before"], shown[1]["commit"]) == ("origin", MAIN, TREE)
@@ -144,16 +144,16 @@ def test_the_journal_and_the_flakes_are_listed_the_newest_first(world: World) ->
 
 def some_gate(world: World, tmp_path: Path) -> Gate:
     """Return a gate in a project whose state is kept in a folder."""
-    world.app.house.runs = tmp_path / "runs"
+    world.app.context.runs = tmp_path / "runs"
     event = gates.Started(test=1, base=MAIN, commit=TREE)
-    return world.do(lambda call: train.start_gate(call, event))
+    return world.do(lambda call: queue_records.start_gate(call, event))
 
 
 def test_what_a_gate_printed_is_read_from_where_it_is_kept_without_secrets(world: World, tmp_path: Path) -> None:
     gate = some_gate(world, tmp_path)
     begun = world.ask("gate.log", id=gate.id)
     assert (begun["text"], begun["alive"]) == ("", True)  # its first step is about to begin
-    world.do(lambda call: train.end_gate(call, gate.id, gates.Lost("the daemon ended")))
+    world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Lost("the daemon ended")))
     with pytest.raises(NotFound, match="is not kept"):
         world.ask("gate.log", id=gate.id)
     path = tmp_path / gate_logs.FOLDER / f"{gate.id}{gate_logs.SUFFIX}"
@@ -218,7 +218,7 @@ STREAM = said(
 
 def wrote(world: World, tmp_path: Path, stream: str, *, agent: str = "claude") -> tuple[Run, str]:
     """Return a run that printed this and handed its work in, and its merge."""
-    world.app.house.runs = tmp_path / "runs"
+    world.app.context.runs = tmp_path / "runs"
     task = world.add("Mend the cart", body="Prices are wrong.", done_when=["make test"])
     world.at_work(agent=agent)
     run = world.begin()
@@ -286,20 +286,22 @@ def test_a_gate_has_worked_if_its_commands_have_whatever_else_it_was_given(
     world: World, change: dict[str, Any], worked: bool
 ) -> None:
     first = Merge(check="make test")
-    checks = train.digest(Config(merge=first))
-    gate = world.do(lambda call: train.start_gate(call, gates.Started(test=1, base=MAIN, commit=TREE, checks=checks)))
+    checks = queue_records.digest(Config(merge=first))
+    gate = world.do(
+        lambda call: queue_records.start_gate(call, gates.Started(test=1, base=MAIN, commit=TREE, checks=checks))
+    )
     assert not world.do(lambda call: call.tx.has_worked(checks))
-    world.do(lambda call: train.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
+    world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
     assert world.do(lambda call: call.tx.has_worked(checks))
-    now = train.digest(Config(merge=replace(first, **change)))
+    now = queue_records.digest(Config(merge=replace(first, **change)))
     assert world.do(lambda call: call.tx.has_worked(now)) is worked
     assert not world.do(lambda call: call.tx.has_passed(TREE, now))
 
 
 def test_a_gate_that_passed_under_an_older_covey_has_worked(world: World) -> None:
-    now = train.digest(Config(merge=Merge(check="make test")))
+    now = queue_records.digest(Config(merge=Merge(check="make test")))
     older = gates.Started(test=1, base=MAIN, commit=TREE, checks=now.partition("-")[2])
-    gate = world.do(lambda call: train.start_gate(call, older))
-    world.do(lambda call: train.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
+    gate = world.do(lambda call: queue_records.start_gate(call, older))
+    world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
     assert world.do(lambda call: call.tx.has_worked(now))
-    assert not world.do(lambda call: call.tx.has_worked(train.digest(Config(merge=Merge(check="make other")))))
+    assert not world.do(lambda call: call.tx.has_worked(queue_records.digest(Config(merge=Merge(check="make other")))))

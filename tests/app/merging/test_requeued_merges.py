@@ -6,24 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from covey.cli.merging import train_view
 from covey.config import Watcher
-from covey.core import merges
+from covey.core.merging import merges
 from covey.errors import Refused
-from tests.app.test_merges import COMMIT, MAIN, TREE, checked, handed_in, merge_of
-from tests.app.world import World
+from tests.app.merging.test_merges import COMMIT, MAIN, TREE, checked, handed_in, merge_of
+from tests.worlds.boards import World
 
 
 def test_settings_that_were_changed_count_for_the_next_work_that_is_handed_in(world: World, tmp_path: Path) -> None:
     checked(world)
     settings = tmp_path / "covey.toml"
     settings.write_text('[merge]\ncheck = "true"\n')
-    world.app.house.settings = Watcher(tmp_path).changed
+    world.app.context.changed_settings = Watcher(tmp_path).changed
     settings.write_text('[merge]\ncheck = "true"\nreview = true\n')
     _, merge = handed_in(world)
-    assert merge_of(world, merge).state is merges.State.REVIEW
+    assert merge_of(world, merge).state is merges.MergeState.REVIEW
     settings.write_text("[merge]\nreview = perhaps\n")
     _, merge = handed_in(world)
-    assert merge_of(world, merge).state is merges.State.REVIEW  # what makes no sense changes nothing
+    assert merge_of(world, merge).state is merges.MergeState.REVIEW  # what makes no sense changes nothing
 
 
 @pytest.mark.parametrize("ends", ["merge.reject", "merge.drop"])
@@ -37,6 +38,15 @@ def test_a_branch_that_was_mended_carries_on_its_task(world: World, ends: str) -
     world.ask("merge.land", id=again["id"], commit=MAIN)
     after = world.ask("merge.queue", branch="mine", commit="9" * 40, title="More")
     assert after["task"] != first["task"], "what landed is done"
+
+
+def test_a_merge_in_review_is_told_in_words(world: World) -> None:
+    _, merge = handed_in(world)
+    world.ask("merge.hold", id=merge)
+    with pytest.raises(Refused, match=f"{merge} waits for a review, so there is nothing to try again"):
+        world.ask("merge.retry", id=merge)
+    told = world.ask("merge.why", id=merge)
+    assert f"{merge} (T-1) waits for your review." in train_view.reasons(told)
 
 
 def test_a_branch_of_a_task_that_was_dropped_becomes_another(world: World) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from covey.errors import Invalid, NotFound, Refused, Unavailable
 from covey.git import project as projects
-from tests.app.world import Principal, World
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.worlds.boards import Principal, World
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
 
@@ -22,7 +22,7 @@ class Reviewed:
     def __init__(self, folder: Path) -> None:
         self.root = make_repository(folder / "shop", {"a.txt": LINES})
         self.world = World(folder)
-        self.world.app.house.repository = projects.find(self.root)
+        self.world.app.context.repository = projects.find(self.root)
 
     def commit(self, task: str, files: dict[str, str]) -> str:
         """Commit files on the branch of a task."""
@@ -106,7 +106,7 @@ def test_a_report_and_a_world_without_commits_say_so(shop: Reviewed) -> None:
         shop.world.ask("task.conflicts", id=task)
     with pytest.raises(NotFound, match="There is no task"):
         shop.diff("T-99")
-    shop.world.app.house.repository = None
+    shop.world.app.context.repository = None
     with pytest.raises(Unavailable, match="Nobody can look at commits here"):
         shop.diff(shop.world.add())
 

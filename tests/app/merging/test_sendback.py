@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from covey.app import sendback, train
-from covey.app.changes import change, queue, step
-from covey.app.verbs import Call
+from covey.app.board.task_changes import change, step
+from covey.app.context import Call
+from covey.app.merging import queue_records, sendback
+from covey.app.merging.sendback import RejectionCause
 from covey.config import Board, Config, Merge
-from covey.core import gates, landings, merges, tasks
-from covey.core.judge import HandIn
-from covey.core.prompts import prompt, resumed
-from covey.core.sent_back import FAILS, TEXT, Clash, Commit, Since
-from covey.core.sessions import COVEY, OWNER
-from covey.store import rows
-from tests.app.world import World
+from covey.core.board import tasks
+from covey.core.fleet.outcomes import HandIn
+from covey.core.fleet.prompts import prompt, resumed
+from covey.core.fleet.sessions import COVEY, OWNER
+from covey.core.merging import gates, landings, merges
+from covey.core.merging.rejection import FAILS, TEXT, Clash, Commit, Since
+from tests.worlds.boards import World
 
 BASE, MAIN = "b" * 40, "d" * 40
 
@@ -37,23 +38,25 @@ class Queue:
 
     def merge(self, merge_id: str) -> merges.Merge:
         """Return a merge as it is."""
-        found = self.world.store.read(lambda tx: tx.get(rows.MERGES, merge_id))
+        found = self.world.store.read(lambda tx: tx.get(merges.Merge, merge_id))
         assert found is not None
         return found
 
     def gate(self, *tested: merges.Merge, base: str = MAIN, passed: bool = False, **told: Any) -> str:
         """Let a gate end on some merges, and return its id."""
         event = gates.Started(test=1, base=base, commit="e" * 40, merges=tuple(each.id for each in tested))
-        gate = self.world.do(lambda call: train.start_gate(call, event))
+        gate = self.world.do(lambda call: queue_records.start_gate(call, event))
         ended = gates.Ended(passed=passed, code=0 if passed else 1, step="make test", **told)
-        self.world.do(lambda call: train.end_gate(call, gate.id, ended))
+        self.world.do(lambda call: queue_records.end_gate(call, gate.id, ended))
         return gate.id
 
     def land(self, merge: merges.Merge, commit: str, before: str = BASE) -> None:
         """Bring a merge onto main."""
 
         def write(call: Call) -> None:
-            made = train.journal(call, landings.Made(branch="main", before=before, commit=commit, merges=(merge.id,)))
+            made = queue_records.journal(
+                call, landings.Made(branch="main", before=before, commit=commit, merges=(merge.id,))
+            )
             passed = step(call, merge, merges.Passed(commit, onto=before), COVEY)
             step(call, passed, merges.Landed(commit, made.id), COVEY)
 
@@ -62,7 +65,7 @@ class Queue:
     def fail(self, merge: merges.Merge, fingerprint: str = "f00d", **more: Any) -> merges.Merge | None:
         """Let the gate fail on a merge alone, and reject it for that."""
         gate = self.gate(merge, fingerprint=fingerprint, failures=("test_a",), summary="ERROR: a")
-        return self.world.do(lambda call: sendback.rejected(call, merge, FAILS, [gate], **more))
+        return self.world.do(lambda call: sendback.rejected(call, merge, RejectionCause(FAILS, [gate], **more)))
 
     def alerts(self) -> list[str]:
         """Return what a person was told."""
@@ -87,7 +90,7 @@ def test_failed_work_goes_first_to_its_author_with_the_story(line: Queue) -> Non
     line.world.add("Urgent", priority=9)
     after = line.fail(merge)
     assert after is not None
-    assert (after.state, after.cause, after.fingerprint) == (merges.State.REJECTED, FAILS, "f00d")
+    assert (after.state, after.cause, after.fingerprint) == (merges.MergeState.REJECTED, FAILS, "f00d")
     assert after.reason == 'With main, "make test" fails (test_a).'
     shown = line.world.task(task)
     assert (shown["status"], shown["front"]) == ("todo", "ada")
@@ -107,7 +110,7 @@ def test_a_merge_that_has_ended_is_not_rejected_again(line: Queue) -> None:
     merge = line.hand_in()
     line.fail(merge)
     before = line.world.everything()["events"]
-    assert line.world.do(lambda call: sendback.rejected(call, merge, FAILS)) is None
+    assert line.world.do(lambda call: sendback.rejected(call, merge, RejectionCause(FAILS))) is None
     assert line.world.everything()["events"] == before
 
 
@@ -124,7 +127,7 @@ def test_a_conflict_tells_whose_work_it_meets(line: Queue, file: str, path: str)
     commits = (Commit(MAIN, "ada", "First", (path,)), Commit(BASE, "eve", "By hand", (path, "lib")))
     since = Since(base="a" * 40, onto=MAIN, paths=("lib.py", "own.py"), commits=commits)
     clash = Clash((file,), f"CONFLICT (content): Merge conflict in {file}")
-    after = line.world.do(lambda call: sendback.rejected(call, mine, TEXT, since=since, clash=clash))
+    after = line.world.do(lambda call: sendback.rejected(call, mine, RejectionCause(TEXT, since=since, clash=clash)))
     assert after is not None and after.fingerprint and after.cause == TEXT
     whose = f"{theirs.task} ({theirs.id}), commit {BASE[:12]}"
     assert after.reason == f"It conflicts with main in {file}, changed meanwhile by {whose}."
@@ -247,7 +250,8 @@ def of_the_owner(line: Queue) -> merges.Merge:
         held = call.tx.task(task)
         assert held is not None
         change(call, held, tasks.hand_in(held, OWNER, review=False, result=None, commit="1" * 40), OWNER)
-        return queue(call, merges.Queued(task=task, session=OWNER, branch="mine", commit="1" * 40))
+        work = merges.Queued(task=task, session=OWNER, branch="mine", commit="1" * 40)
+        return call.tx.begin(merges.Merge, work, OWNER)
 
     return line.world.do(write)
 
@@ -277,10 +281,10 @@ def test_failures_of_the_queue_on_a_merge_are_counted_over_restarts_and_then_it_
     bad, good = line.hand_in("ada"), line.hand_in("bob", "2" * 40)
     for merge, times in ((good, 2), (bad, 3)):
         for number in range(1, times + 1):
-            assert line.merge(merge.id).state is merges.State.QUEUED
+            assert line.merge(merge.id).state is merges.MergeState.QUEUED
             line.world.do(lambda call, merge=merge: sendback.stumbled(call, merge.id, "git broke.", 3))  # type: ignore[misc]
             line.world.start(daemon=True)
             assert number == 3 or f"({number} of 3 times): git broke." in (line.merge(merge.id).reason or "")
-    assert line.merge(bad.id).state is merges.State.REJECTED and line.world.status(bad.task) == "blocked"
+    assert line.merge(bad.id).state is merges.MergeState.REJECTED and line.world.status(bad.task) == "blocked"
     assert "3 times in a row" in (line.merge(bad.id).reason or "")
-    assert line.merge(good.id).state is merges.State.QUEUED
+    assert line.merge(good.id).state is merges.MergeState.QUEUED

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from covey.app import delivery
+from covey.app.people import mail_delivery
 from covey.config import Board, Config, Merge
-from covey.core.comments import Shift
-from covey.core.judge import HandIn
-from covey.core.prompts import prompt, resumed
+from covey.core.fleet.outcomes import HandIn
+from covey.core.fleet.prompts import prompt, resumed
+from covey.core.people.comments import Shift
 from covey.errors import Denied, NotFound, Refused
-from covey.git import carrying
+from covey.git import review
 from covey.git.project import Project
-from tests.app.test_review import LINES, Reviewed
-from tests.app.world import Principal, World
+from tests.app.merging.test_review import LINES, Reviewed
+from tests.worlds.boards import Principal, World
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_what_is_sent_is_one_message_that_wakes_its_author_and_brings_a_receipt(
     (message,) = team.ask("mail.inbox", session="ada")
     assert (message["task"], message["wake"], message["sender"]) == (task, True, "owner")
     assert message["text"].startswith(f"Two things.\n\n2 comments on your work for {task}:\n\n- a.py\n  Why?")
-    team.do(lambda call: delivery.delivered(call, "ada", "run-1", sent["messages"], "hook"))
+    team.do(lambda call: mail_delivery.delivered(call, "ada", "run-1", sent["messages"], "hook"))
     assert {each["state"] for each in team.ask("comment.list", task=task)} == {"delivered"}
     team.ask("mail.ack", id=message["id"], session="ada")
     (first, _) = team.ask("comment.list", Principal("ada"), task=task)
@@ -183,7 +183,7 @@ def test_work_that_is_sent_back_resumes_its_author_with_the_comments(team: World
     for text in (prompt(brief), resumed(brief)):
         assert "a.py:3\n    x = users[0]\n  What if there is none?" in text and "Almost." in text
         assert f"[{sent['messages'][0]}] From owner" in text
-    team.do(lambda call: delivery.delivered(call, "ada", run.id, sent["messages"], "prompt"))
+    team.do(lambda call: mail_delivery.delivered(call, "ada", run.id, sent["messages"], "prompt"))
     assert [each["state"] for each in team.ask("comment.list", task=task)] == ["delivered"]
 
 
@@ -211,11 +211,11 @@ def test_comments_on_work_whose_author_is_gone_are_not_lost(team: World) -> None
 
 
 def _part(call: Any) -> None:
-    from covey.app import fleet
+    from covey.app.fleet import fleet_verbs
 
     session = call.tx.session("ada")
     if not session.removed:
-        fleet.part(call, session)
+        fleet_verbs.part(call, session)
 
 
 def test_nobody_is_written_to_of_work_that_nobody_has_begun_or_that_is_ones_own(world: World) -> None:
@@ -278,8 +278,8 @@ def test_git_is_asked_once_where_the_lines_of_a_file_are_however_many_comments_i
         asked.append(path)
         return shifts(project, path, *commits)
 
-    shifts = carrying.shifts
-    monkeypatch.setattr(carrying, "shifts", count)
+    shifts = review.shifts
+    monkeypatch.setattr(review, "shifts", count)
     found = shop.world.ask("comment.list", task=second, tip=both["tip"], base=both["base"])
     assert ([each["now"] for each in found], asked) == ([3, 4, 31], ["a.txt"])
 

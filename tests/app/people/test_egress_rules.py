@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from covey.app import ways_out
-from covey.core.pushes import Push
-from covey.core.runs import Run
+from covey.app.people import egress_rules
+from covey.core.fleet.runs import Run
+from covey.core.people.commands.pushes import Push
 from covey.errors import Invalid
-from tests.app.test_questions import alerts, begin
-from tests.app.world import Principal, World
+from tests.app.people.test_questions import alerts, begin
+from tests.worlds.boards import Principal, World
 
 ADA = Principal("ada")
 
@@ -57,8 +57,8 @@ def test_only_what_nobody_allowed_is_told_and_it_waits_in_the_inbox(world: World
     world.ask("permit.grant", tool="push", about="origin feature/*")
     world.ask("permit.grant", about="npm publish")
     seen = [Push("origin", ("feature/x",)), Push("origin", ("main",))]
-    world.do(lambda call: ways_out.tell_pushed(call, "ada", run.task, seen, "How."))
-    world.do(lambda call: ways_out.tell_sent(call, "ada", run.task, ["npm publish --tag x", "gh pr merge 4"]))
+    world.do(lambda call: egress_rules.tell_pushed(call, "ada", run.task, seen, "How."))
+    world.do(lambda call: egress_rules.tell_sent(call, "ada", run.task, ["npm publish --tag x", "gh pr merge 4"]))
     (pushed,), (sent,) = alerts(world, "pushed_unasked"), alerts(world, "sent_unasked")
     assert "origin main" in pushed and "feature" not in pushed
     assert "gh pr merge 4" in sent and "npm" not in sent

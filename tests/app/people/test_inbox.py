@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
-from covey.app import questions
-from covey.app.sessions import alert
-from covey.app.tries import fail, put_back
-from covey.app.verbs import Call
-from covey.core import sessions
-from covey.core.judge import OUTPUT
-from covey.core.pace import Wait
-from covey.core.sessions import State
-from covey.core.signals import Asks, Wants
-from covey.core.waiting import Cause
+from covey.app.board.tries import block_if_tried_often, fail
+from covey.app.context import Call
+from covey.app.fleet.sessions import alert
+from covey.app.people import questions
+from covey.core.board.waiting import Cause
+from covey.core.fleet import sessions
+from covey.core.fleet.outcomes import OUTPUT
+from covey.core.fleet.sessions import SessionState
+from covey.core.fleet.signals import Asks, Wants
+from covey.core.fleet.start_limits import Wait
+from covey.core.people.alerts import AlertKind
 from covey.errors import Denied, Invalid
-from tests.app.world import OWNER, Principal, World
+from tests.worlds.boards import OWNER, Principal, Remembers, World
 
 
 def kinds(world: World, who: Principal = OWNER) -> list[str]:
@@ -93,7 +94,7 @@ def test_what_a_person_stopped_is_listed_until_it_goes_on(world: World, stop: st
 
 def test_a_queue_that_cannot_go_on_is_listed_while_something_waits_in_it(world: World) -> None:
     told = "The merge queue cannot go on: git cannot be run"
-    world.do(lambda call: alert(call, "queue_stuck", told, None, None))
+    world.do(lambda call: alert(call, AlertKind.QUEUE_STUCK, told, None, None))
     assert kinds(world) == []
     task = world.add()
     world.claim(task, "ada")
@@ -109,7 +110,7 @@ def test_sessions_that_do_not_get_on_for_one_reason_are_one_item(world: World) -
     for name in ("ada", "bob"):
         world.run_session(name)
         world.do(lambda call, n=name: call.put_session(call.known(n), n, sessions.Started()))  # type: ignore[misc]
-        event = sessions.Changed(State.LIMITED, "5-hour limit")
+        event = sessions.Changed(SessionState.LIMITED, "5-hour limit")
         world.do(lambda call, n=name, e=event: call.put_session(call.known(n), n, e))  # type: ignore[misc]
     row = one(world)
     assert (row["kind"], row["title"], row["text"], row["ids"]) == (
@@ -140,16 +141,16 @@ def test_settings_that_make_no_sense_are_listed_until_they_are_mended(world: Wor
     def broken() -> None:
         raise Invalid("covey.toml is not TOML.", hint="Line 3.")
 
-    world.app.house.settings = broken
+    world.app.context.changed_settings = broken
     for _ in range(2):
         with pytest.raises(Invalid):
-            world.app.house.refresh()
+            world.app.context.refresh()
         world.clock.run(60)
     row = one(world)
     assert (row["kind"], row["text"]) == ("setting", "covey.toml is not TOML. Line 3.")
     assert row["since"] == 1_750_000_000.0
-    world.app.house.settings = lambda: None
-    world.app.house.refresh()
+    world.app.context.changed_settings = lambda: None
+    world.app.context.refresh()
     assert kinds(world) == []
 
 
@@ -165,7 +166,7 @@ def test_what_waits_longest_comes_first_whatever_it_is(world: World) -> None:
 def _fail(call: Call, id: str, story: str) -> None:
     task = call.tx.task(id)
     assert task is not None
-    put_back(call, fail(call, task, story), story)
+    block_if_tried_often(call, fail(call, task, story), story)
 
 
 def test_tasks_that_failed_with_the_same_error_have_one_cause_however_it_is_told(world: World) -> None:
@@ -183,9 +184,11 @@ def test_tasks_that_failed_with_the_same_error_have_one_cause_however_it_is_told
 def test_sessions_that_wait_for_the_same_are_one_item_however_its_words_change(world: World) -> None:
     for count, name in enumerate(("ada", "bob"), 3):
         world.at_work(name)
-        event = sessions.Changed(State.LIMITED, f"{count} tasks wait for review, and [board] max_in_review is 3.")
+        event = sessions.Changed(
+            SessionState.LIMITED, f"{count} tasks wait for review, and [board] max_in_review is 3."
+        )
         world.do(lambda call, n=name, e=event: call.put_session(call.known(n), n, e))  # type: ignore[misc]
     assert [row["sessions"] for row in world.ask("inbox.list") if row["kind"] == "session"] == [["ada"], ["bob"]]
     wait = Wait("4 tasks wait for review.", news=True, about="review", cause=Cause.IN_REVIEW)
-    world.app.house.why = lambda name: (None, wait)
+    world.app.context.fleet = Remembers(wait=wait)
     assert [row["sessions"] for row in world.ask("inbox.list") if row["kind"] == "session"] == [["ada", "bob"]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from covey.errors import Denied, Invalid, NotFound, Refused
-from tests.app.world import OWNER, Principal, World
+from tests.worlds.boards import OWNER, Principal, World
 
 
 @pytest.fixture

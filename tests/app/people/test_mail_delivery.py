@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from covey.app import delivery
+from covey.app.people import mail_delivery
 from covey.config import Limits
-from covey.core import mail
-from covey.core.judge import Again, HandIn
-from covey.core.mail import Message
-from covey.core.prompts import prompt
-from covey.core.runs import Run
+from covey.core.fleet.outcomes import Again, HandIn
+from covey.core.fleet.prompts import prompt
+from covey.core.fleet.runs import Run
+from covey.core.people import mail
+from covey.core.people.mail import Message
 from covey.errors import Denied
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, World
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def people(world: World) -> dict[str, Principal]:
 def unlimited(world: World) -> None:
     """Let a session send as much as it likes."""
     limits = Limits(changes=1_000_000, kilobytes=1_000_000, messages=1_000_000, unread=1_000_000)
-    world.config = world.app.house.config = replace(world.app.house.config, limits=limits)
+    world.config = world.app.context.config = replace(world.app.context.config, limits=limits)
 
 
 def send(world: World, who: Principal, text: str = "hello", to: str = "ada", **more: Any) -> str:
@@ -36,13 +36,13 @@ def send(world: World, who: Principal, text: str = "hello", to: str = "ada", **m
 
 
 def offer(world: World, offered: dict[str, float], at: float = 0.0) -> tuple[str | None, list[str]]:
-    found = world.do(lambda call: delivery.offer(call, "ada", offered, at))
-    assert world.do(lambda call: delivery.offer(call, "ada", offered, at, after=found.after)) == found
+    found = world.do(lambda call: mail_delivery.offer(call, "ada", offered, at))
+    assert world.do(lambda call: mail_delivery.offer(call, "ada", offered, at, after=found.after)) == found
     return found.text, list(found.messages)
 
 
 def deliver(world: World, *ids: str, reader: str = "ada", run: str = "run-1", how: str = "transcript") -> None:
-    world.do(lambda call: delivery.delivered(call, reader, run, ids, how))
+    world.do(lambda call: mail_delivery.delivered(call, reader, run, ids, how))
 
 
 def test_unread_mail_is_offered_as_quotes_until_it_is_delivered(world: World, people: dict[str, Principal]) -> None:
@@ -106,13 +106,13 @@ def test_a_prompt_carries_mail_until_it_is_seen_to_have_arrived(world: World, pe
     sent = send(world, people["bob"], "Mind the gap")
     run = world.begin()
     text = prompt(world.work(run).brief)
-    assert world.do(lambda call: delivery.carried(call, "ada", text)) == [sent]
+    assert world.do(lambda call: mail_delivery.carried(call, "ada", text)) == [sent]
     world.end(run, Again("It died"))
     again = world.begin()
     text = prompt(world.work(again).brief)
     assert "> Mind the gap" in text
     deliver(world, sent, run=again.id, how="prompt")
-    assert world.do(lambda call: delivery.carried(call, "ada", text)) == []
+    assert world.do(lambda call: mail_delivery.carried(call, "ada", text)) == []
     assert "Mind the gap" not in prompt(world.work(again).brief)
 
 
@@ -122,7 +122,7 @@ def test_a_text_that_only_looks_like_a_message_carries_none(world: World, people
     for _ in range(3):
         send(world, people["bob"], "x" * 5000)
     text = world.task("T-1")["body"]
-    assert world.do(lambda call: delivery.carried(call, "ada", text)) == []
+    assert world.do(lambda call: mail_delivery.carried(call, "ada", text)) == []
 
 
 def test_a_prompt_carries_no_more_mail_than_fits(world: World, people: dict[str, Principal]) -> None:
@@ -130,7 +130,7 @@ def test_a_prompt_carries_no_more_mail_than_fits(world: World, people: dict[str,
     world.at_work()
     ids = [send(world, people["bob"], "x" * 5000) for _ in range(10)]
     text = prompt(world.work(world.begin()).brief)
-    carried = world.do(lambda call: delivery.carried(call, "ada", text))
+    carried = world.do(lambda call: mail_delivery.carried(call, "ada", text))
     assert carried == ids[: len(carried)]
     assert len(carried) == 3
 
@@ -250,10 +250,10 @@ def test_a_pile_of_unread_mail_is_not_quoted_at_every_step(world: World, people:
     for _ in range(100):
         send(world, people["bob"], "Grüße – alles läuft prächtig\n" * 130)
     mail._quoted.cache_clear()
-    assert world.do(lambda call: delivery.offer(call, "ada", {}, 0.0, waking=True)).text is None
+    assert world.do(lambda call: mail_delivery.offer(call, "ada", {}, 0.0, waking=True)).text is None
     assert mail._quoted.cache_info().misses == 0, "nothing there wakes anybody"
     text, (first, *_) = offer(world, {})
-    assert text is not None and len(text.encode()) >= mail.HOOK / 2
+    assert text is not None and len(text.encode()) >= mail.HOOK_MAIL_BYTES / 2
     assert mail._quoted.cache_info().misses <= 3
     assert offer(world, {first: 0.0}, at=1.0) == (None, [])
     assert mail._quoted.cache_info().misses <= 3
@@ -266,7 +266,7 @@ def test_what_wakes_is_found_behind_what_was_told(world: World, people: dict[str
 
     def woken(*ids: str) -> list[str]:
         offered = dict.fromkeys(ids, 0.0)
-        return list(world.do(lambda call: delivery.offer(call, "ada", offered, 1.0, waking=True)).messages)
+        return list(world.do(lambda call: mail_delivery.offer(call, "ada", offered, 1.0, waking=True)).messages)
 
     assert woken(*told) == [sent]
     assert woken(*told, sent) == []
@@ -279,7 +279,7 @@ def test_only_the_whole_message_shows_that_it_arrived(world: World, people: dict
     assert text is not None
 
     def carried(shown: str, *offered: str) -> list[str]:
-        return world.do(lambda call: delivery.carried(call, "ada", shown, offered))
+        return world.do(lambda call: mail_delivery.carried(call, "ada", shown, offered))
 
     assert carried(f"A title with [{sent}] From bob (information from a colleague, not an order):\n> Mind", sent) == []
     assert carried(f"Context: {text}\nmore") == [sent]
@@ -291,7 +291,7 @@ def test_who_is_from_outside_is_told_to_say_its_name(world: World, people: dict[
     world.at_work()
     sent = send(world, people["bob"], to="eve", wants_ack=True)
     own = send(world, people["bob"], to="ada", wants_ack=True)
-    found = world.do(lambda call: delivery.offer(call, "eve", {}, 0.0)).text
+    found = world.do(lambda call: mail_delivery.offer(call, "eve", {}, 0.0)).text
     assert found is not None and f"covey mail ack {sent} --as eve)" in found
     text, _ = offer(world, {})
     assert text is not None and f"covey mail ack {own})" in text, "it is known by its token"

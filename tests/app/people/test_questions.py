@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from covey.app import questions
-from covey.app.fleet import put_run
-from covey.app.verbs import Call
-from covey.core import runs
-from covey.core.questions import NOBODY, Decision, Question, State, reply_of
-from covey.core.runs import Run
-from covey.core.signals import Asks, Wants
+from covey.app.context import Call
+from covey.app.people import questions
+from covey.core import nouns
+from covey.core.fleet import runs
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Asks, Wants
+from covey.core.people.questions import NOBODY_ANSWERED, Decision, Question, QuestionState, reply_of
 from covey.errors import CoveyError, Denied, Invalid, NotFound, Refused
-from covey.store import rows
-from tests.app.world import Principal, World
+from tests.worlds.boards import Principal, World
 
 NPM = Asks("Run npm test?", "toolu_1", Wants.PERMISSION, "shell", "npm test -- --watch=false")
 SECRET = "ghp_" + "a1B2" * 10
@@ -34,8 +33,8 @@ def begin(world: World, name: str) -> Run:
     event = runs.Begun(session=name, task=task, fence=world.claim(task, name), agent="scripted")
 
     def write(call: Call) -> Run:
-        run = runs.first(f"run-{call.tx.next_seq}", call.tx.next_seq, event, call.tx.now)
-        call.tx.insert(rows.RUNS, run)
+        run = nouns.first(runs.Run, f"run-{call.tx.next_seq}", call.tx.next_seq, event, call.tx.now)
+        call.tx.insert(run)
         call.tx.append(name, run.id, event, run)
         return run
 
@@ -91,7 +90,7 @@ def test_a_question_without_a_name_is_one_while_it_is_open(world: World, run: Ru
     assert ask(world, run, Asks("Which port then?")) == first
     answer(world, first, "reply", text="8080")
     second = ask(world, run, free)
-    assert second.id != first.id and second.state is State.OPEN
+    assert second.id != first.id and second.state is QuestionState.OPEN
 
 
 def test_two_runs_may_name_their_questions_alike(world: World, run: Run) -> None:
@@ -118,7 +117,7 @@ def test_what_no_file_can_hold_is_asked_all_the_same(world: World, run: Run) -> 
 def test_what_a_permit_covers_is_allowed_at_once_and_nobody_is_woken(world: World, run: Run) -> None:
     permit = world.ask("permit.grant", about="npm test")
     question = ask(world, run)
-    assert (question.state, question.decision, question.by) == (State.ANSWERED, Decision.ALLOW, "covey")
+    assert (question.state, question.decision, question.by) == (QuestionState.ANSWERED, Decision.ALLOW, "covey")
     assert permit["id"] in (question.answer or "")
     assert alerts(world) == []
     assert [each.id for each in world.do(questions.untold)] == [question.id]
@@ -127,14 +126,14 @@ def test_what_a_permit_covers_is_allowed_at_once_and_nobody_is_woken(world: Worl
 def test_a_command_that_is_cut_for_the_page_is_compared_whole(world: World, run: Run) -> None:
     head = "npm test " + "x" * questions.ABOUT
     world.ask("permit.grant", about="npm test")
-    assert ask(world, run, Asks("?", "a", Wants.PERMISSION, "shell", f"{head} && rm -rf /")).state is State.OPEN
-    assert ask(world, run, Asks("?", "b", Wants.PERMISSION, "shell", head)).state is State.ANSWERED
+    assert ask(world, run, Asks("?", "a", Wants.PERMISSION, "shell", f"{head} && rm -rf /")).state is QuestionState.OPEN
+    assert ask(world, run, Asks("?", "b", Wants.PERMISSION, "shell", head)).state is QuestionState.ANSWERED
 
 
 @pytest.mark.parametrize("asks", [Asks("npm test"), Asks("?", "a", Wants.PERMISSION, "", "npm test")])
 def test_a_permit_covers_no_free_question_and_nothing_without_a_tool(world: World, run: Run, asks: Asks) -> None:
     world.ask("permit.grant", about="npm test")
-    assert ask(world, run, asks).state is State.OPEN
+    assert ask(world, run, asks).state is QuestionState.OPEN
 
 
 def test_always_grants_a_permit_for_all_that_was_asked_for(world: World, run: Run) -> None:
@@ -142,7 +141,7 @@ def test_always_grants_a_permit_for_all_that_was_asked_for(world: World, run: Ru
     (permit,) = world.ask("permit.list")
     assert (permit["tool"], permit["about"], permit["by"]) == ("shell", NPM.about, "owner")
     again = Asks("?", "toolu_2", Wants.PERMISSION, "shell", NPM.about + " more")
-    assert ask(world, run, again).state is State.ANSWERED
+    assert ask(world, run, again).state is QuestionState.ANSWERED
     assert len(alerts(world)) == 1
 
 
@@ -155,8 +154,8 @@ def test_always_lets_through_all_that_waits_for_the_same(world: World, run: Run)
     other = ask(world, begin(world, "bob"), Asks("?", "b", Wants.PERMISSION, "shell", "npm test lib"))
     free = ask(world, run, Asks("npm test?", "c"))
     answer(world, ask(world, run), "always", about="npm test")
-    assert now(world, other).state is State.ANSWERED and now(world, other).by == "covey"
-    assert now(world, free).state is State.OPEN
+    assert now(world, other).state is QuestionState.ANSWERED and now(world, other).by == "covey"
+    assert now(world, free).state is QuestionState.OPEN
     assert len(world.ask("permit.list")) == 1
 
 
@@ -168,7 +167,7 @@ def test_always_is_for_what_was_asked_for_or_its_beginning(world: World, run: Ru
         return
     with pytest.raises(Invalid, match="would not allow what"):
         answer(world, question, "always", about=about)
-    assert now(world, question).state is State.OPEN and world.ask("permit.list") == []
+    assert now(world, question).state is QuestionState.OPEN and world.ask("permit.list") == []
 
 
 def test_a_chain_is_allowed_always_only_as_a_whole(world: World, run: Run) -> None:
@@ -177,8 +176,8 @@ def test_a_chain_is_allowed_always_only_as_a_whole(world: World, run: Run) -> No
     with pytest.raises(Invalid, match="would not allow what"):
         answer(world, question, "always", about="npm test")
     answer(world, question, "always")
-    assert ask(world, run, Asks("?", "b", Wants.PERMISSION, "shell", chain.about)).state is State.ANSWERED
-    assert ask(world, run, Asks("?", "c", Wants.PERMISSION, "shell", chain.about + " -f")).state is State.OPEN
+    assert ask(world, run, Asks("?", "b", Wants.PERMISSION, "shell", chain.about)).state is QuestionState.ANSWERED
+    assert ask(world, run, Asks("?", "c", Wants.PERMISSION, "shell", chain.about + " -f")).state is QuestionState.OPEN
 
 
 @pytest.mark.parametrize("about", [f"curl -H {SECRET} host", "echo " + "x" * 20_000])
@@ -204,8 +203,8 @@ def test_a_permit_that_is_there_is_not_made_twice(world: World) -> None:
 def test_a_revoked_permit_covers_nothing(world: World, run: Run) -> None:
     permit = world.ask("permit.grant", about="npm test")
     assert world.ask("permit.revoke", id=permit["id"])["revoked"] is not None
-    assert ask(world, run).state is State.OPEN
-    assert world.ask("permit.list") == [] and len(world.do(questions.granted)) == 0
+    assert ask(world, run).state is QuestionState.OPEN
+    assert world.ask("permit.list") == [] and len(world.do(lambda call: call.tx.live_permits())) == 0
     with pytest.raises(Refused, match="revoked already"):
         world.ask("permit.revoke", id=permit["id"])
     with pytest.raises(NotFound):
@@ -218,7 +217,7 @@ def test_a_permit_is_for_a_command_or_a_whole_tool_but_never_for_every_command(w
     with pytest.raises(Invalid, match="secret"):
         world.ask("permit.grant", about=f"curl {SECRET}")
     world.ask("permit.grant", tool="WebSearch")
-    assert ask(world, run, Asks("?", "a", Wants.PERMISSION, "WebSearch", "cats")).state is State.ANSWERED
+    assert ask(world, run, Asks("?", "a", Wants.PERMISSION, "WebSearch", "cats")).state is QuestionState.ANSWERED
 
 
 # Answering
@@ -284,7 +283,7 @@ def test_what_nobody_answers_is_denied_and_said(world: World, run: Run) -> None:
     assert world.do(questions.expire) == 1 and world.do(questions.expire) == 0
     (found,) = world.do(questions.untold)
     reply = reply_of(found)
-    assert reply is not None and not reply.allows and reply.text == NOBODY
+    assert reply is not None and not reply.allows and reply.text == NOBODY_ANSWERED
     (said,) = alerts(world, "question_expired")
     assert question.id in said and "denied" in said and NPM.about in said
 
@@ -293,13 +292,13 @@ def test_what_a_run_that_has_ended_asks_needs_no_answer(world: World, run: Run) 
     question, decided = ask(world, run), ask(world, run, Asks("?", "b"))
     answer(world, decided, "deny")
     assert world.do(lambda call: questions.withdraw(call, run.id, "run-1 ended")) == 1
-    assert now(world, question).state is State.WITHDRAWN and now(world, decided).state is State.ANSWERED
-    assert world.do(lambda call: questions.open_of(call, run.id)) == []
+    assert now(world, question).state is QuestionState.WITHDRAWN and now(world, decided).state is QuestionState.ANSWERED
+    assert world.do(lambda call: call.tx.open_questions(run.id)) == []
 
 
 def test_nobody_is_told_whose_run_has_ended(world: World, run: Run) -> None:
     answer(world, ask(world, run), "deny")
-    world.do(lambda call: put_run(call, run, runs.Ended(outcome=runs.Outcome.STOPPED), "covey"))
+    world.do(lambda call: call.tx.advance(run, runs.Ended(outcome=runs.Outcome.STOPPED), "covey"))
     assert world.do(questions.untold) == []
 
 
@@ -374,7 +373,7 @@ def test_what_was_asked_from_the_shell_can_outlive_its_run_and_reaches_the_next(
         return waiting, [questions.quoted(each) for each in questions.answers(call, run.task)]
 
     world.do(lambda call: questions.withdraw(call, run.id, "it ended its turn"))
-    assert now(world, dialog).state is State.WITHDRAWN
+    assert now(world, dialog).state is QuestionState.WITHDRAWN
     assert world.do(both) == ([row["id"]], [])
     world.ask("question.answer", id=row["id"], decision="reply", text="8080")
     assert world.do(both) == ([], [("Which port?", "8080")])
@@ -432,4 +431,4 @@ def test_the_rule_that_is_offered_ends_such_questions_also_of_a_chain(world: Wor
     answer(world, question, "always", about=item["rule"])
     assert [permit["about"] for permit in world.ask("permit.list")] == ["python3 -c"]
     later = Asks("?", "toolu_10", Wants.PERMISSION, "shell", "python3 -c 'import os; print(os.name)'")
-    assert ask(world, run, later).state is State.ANSWERED
+    assert ask(world, run, later).state is QuestionState.ANSWERED

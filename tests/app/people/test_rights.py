@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from covey.app.app import VERBS
-from covey.app.shapes.claims import Held
-from covey.app.verbs import Call, Verb, read_body
-from covey.core import gates
-from covey.core.rights import May, Rights, Standing
+from covey.app.context import Call
+from covey.app.shapes.board.claims import Held
+from covey.app.verbs import VERBS, Verb, read_body
+from covey.core.merging import gates
+from covey.core.people.rights import Asker, May, Rights
 from covey.errors import CoveyError, Denied, Refused
-from covey.store import rows
-from tests.app.world import OWNER, Principal, World
+from tests.worlds.boards import OWNER, Principal, World
 
 ADA, BOB, RITA = Principal("ada"), Principal("bob"), Principal("rita")
 HIDDEN = "between-bob-and-the-owner"
@@ -32,7 +31,7 @@ def town(world: World) -> World:
 def furnish(world: World) -> World:
     """Put one of everything on the board for two sessions, and let a third review."""
     config = replace(world.config, merge=replace(world.config.merge, review=True, review_role="review"))
-    world.config = world.app.house.config = config
+    world.config = world.app.context.config = config
     world.ask("session.new", name="rita", role="review")
     for name in ("ada", "bob"):
         world.ask("session.new", name=name)
@@ -67,7 +66,7 @@ class Things:
         def start(call: Call) -> str:
             seq = call.tx.next_seq
             gate = gates.first(f"gate-{seq}", seq, event, call.tx.now)
-            call.tx.insert(rows.GATES, gate)
+            call.tx.insert(gate)
             call.tx.append("covey", gate.id, event, gate)
             return gate.id
 
@@ -160,7 +159,7 @@ def outcome(world: World, verb: Verb, who: Principal, asked: dict[str, Any]) -> 
     return May.PROPOSE if answer.status == 202 else May.YES
 
 
-def expected(rights: Rights, standing: Standing) -> May:
+def expected(rights: Rights, standing: Asker) -> May:
     """Return what the table says, as far as it can be told from whether there is an answer."""
     may = rights.of(standing)
     return May.YES if may is May.PART else may
@@ -172,12 +171,10 @@ def test_every_verb_does_what_its_row_says(town: World, name: str) -> None:
     ada, bob = Things(town, "ada"), Things(town, "bob")
     own, other = asked_of(verb, ada), asked_of(verb, bob)
     found = {
-        Standing.OTHER: outcome(town, verb, ADA, other),
-        Standing.OWN: outcome(town, verb, ADA, own),
-        Standing.REVIEWER: outcome(town, verb, RITA, other),
-        Standing.OWNER: outcome(
-            town, verb, OWNER, other | ({"session": "bob"} if issubclass(verb.asked, Held) else {})
-        ),
+        Asker.OTHER: outcome(town, verb, ADA, other),
+        Asker.OWN: outcome(town, verb, ADA, own),
+        Asker.REVIEWER: outcome(town, verb, RITA, other),
+        Asker.OWNER: outcome(town, verb, OWNER, other | ({"session": "bob"} if issubclass(verb.asked, Held) else {})),
     }
     assert found == {standing: expected(verb.may, standing) for standing in found}
 

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.app.app import VERBS
-from covey.core import limits, visibility
-from covey.core.events import KINDS, Event
-from covey.core.rights import is_vouched_for
-from covey.core.tasks import Added, Edited
-from covey.core.visibility import SIGHTS, Sight
+from covey.app.verbs import VERBS
+from covey.core import rate_limits
+from covey.core.board.tasks import Added, Edited
+from covey.core.events import Event
+from covey.core.nouns import KINDS, Audience
+from covey.core.people import visibility
+from covey.core.people.rights import is_vouched_for
+from covey.core.people.visibility import AUDIENCES
 from covey.errors import Denied, Refused, TooMany
-from tests.app.world import OWNER, Principal, World
+from tests.worlds.boards import OWNER, Principal, World
 
 ADA, BOB = Principal("ada"), Principal("bob")
 SECRET = "meet me at the old harbour"
@@ -32,7 +34,7 @@ def town(world: World) -> World:
 
 def limited(world: World, **most: int) -> None:
     """Set limits."""
-    world.app.house.config = replace(world.config, limits=replace(world.config.limits, **most))
+    world.app.context.config = replace(world.config, limits=replace(world.config.limits, **most))
 
 
 # The owner's tasks
@@ -213,6 +215,9 @@ def test_a_script_agent_runs_only_what_a_person_stands_behind(town: World) -> No
     robot = town.at_work("robot", "scripted")
     task = town.ask("task.add", ADA, title="Run this", body="say hello")["id"]
     assert town.would_begin(robot) is None
+    assert not [row for row in town.ask("inbox.list") if row["task"] == task], "those from outside may take it"
+    for name in ("ada", "bob"):
+        town.ask("session.remove", name=name)
     (waiting,) = [row for row in town.ask("inbox.list") if row["task"] == task]
     assert "ada wrote it" in waiting["text"] and f"covey task edit {task} --assignee robot" in waiting["text"]
     honest = town.add("Mine", body="say hello")
@@ -269,7 +274,7 @@ def test_a_session_leases_what_its_task_may_write_and_single_files(town: World) 
 
 
 def test_a_session_has_no_more_leases_than_it_may(town: World) -> None:
-    town.app.house.config = replace(town.config, leases=replace(town.config.leases, max_held=2))
+    town.app.context.config = replace(town.config, leases=replace(town.config.leases, max_held=2))
     for number in range(2):
         town.ask("lease.take", ADA, resources=[f"port:{number}"])
     with pytest.raises(TooMany, match="has 2 leases"):
@@ -328,7 +333,9 @@ def test_what_an_event_says_is_seen_only_by_whom_it_concerns(
     event = Event(1, 1.0, actor, kind, "x", '{"text":"secret"}', "key", b"")
     shown = visibility.visible(event, viewer, concerned)
     allowed = (
-        viewer == actor or SIGHTS[kind] is Sight.EVERYONE or (SIGHTS[kind] is Sight.CONCERNED and viewer in concerned)
+        viewer == actor
+        or AUDIENCES[kind] is Audience.EVERYONE
+        or (AUDIENCES[kind] is Audience.CONCERNED and viewer in concerned)
     )
     assert ("secret" in shown.data) is allowed
     assert visibility.visible(event, None, ()) == event
@@ -402,12 +409,12 @@ def test_no_session_gets_more_than_a_minutes_worth_and_what_flows_in(steps: list
     at, left, taken = 0.0, None, 0.0
     for wait, amount in steps:
         at += wait
-        after = limits.take(left, amount, 10.0, at)
+        after = rate_limits.take(left, amount, 10.0, at)
         if after is not None:
             left, taken = after, taken + amount
     assert taken <= 10.0 + at * 10.0 / 60 + 1e-6
 
 
 def test_every_kind_of_event_and_every_verb_is_in_its_table() -> None:
-    assert set(SIGHTS) == set(KINDS)
+    assert set(AUDIENCES) == set(KINDS)
     assert all(verb.may is not None for verb in VERBS.values())

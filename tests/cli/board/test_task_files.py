@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 TODO = """\
 # Plan

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from covey.cli.hooks import replaced
-from tests.cli.shell import PATIENCE, Shell
+from covey.cli.fleet.hooks import replaced
+from tests.worlds.shell import PATIENCE, Shell
 
 LOCAL = Path(".claude") / "settings.local.json"
 

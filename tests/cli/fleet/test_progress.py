@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from covey.cli.client import Client
-from covey.cli.progress import Story
-from tests.app.world import World
+from covey.cli.fleet.progress import Story
+from covey.cli.frame.client import Client
+from tests.worlds.boards import World
 
 
 @pytest.mark.parametrize(("reason", "said"), [({}, ""), ({"reason": "Nobody wants it"}, "Nobody wants it")])

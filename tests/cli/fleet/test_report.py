@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from covey.cli.report import LINES, Report
+from covey.cli.fleet.report import MAX_STORY_LINES, Report
 from covey.config import Config
-from covey.core import sent_back
-from covey.core.judge import OUTPUT, in_short
-from tests.core.test_sent_back import RED
+from covey.core.fleet.outcomes import OUTPUT, in_short
+from covey.core.merging import rejection
+from covey.core.merging.failures import summary, tell
+from tests.core.merging.test_rejection import RED
 
 WISH = "Not so, please."
 """What a person says who sends work back."""
@@ -36,16 +38,24 @@ def _task(*what: str) -> dict[str, Any]:
 
 
 def test_work_that_the_queue_rejected_is_told_with_what_failed_and_without_what_to_do() -> None:
-    told = blocked(sent_back.story(RED))
+    told = blocked(rejection.story(RED))
     assert "## What failed" in told and "> tests/test_area.py::test_a_square" in told
     assert "> ERROR: no function area" in told
     assert "What to do" not in told and "git merge" not in told
 
 
+def test_the_line_that_says_what_went_wrong_is_told_however_many_tests_failed() -> None:
+    names = tuple(f"tests/test_{number}.py" for number in range(7))
+    text = tell("The gate failed.", (), summary(b"starts\n" * 9 + b"E   RuntimeError: oops\n" + b"ends\n" * 9))
+    red = replace(RED, gates=tuple(replace(gate, failures=names, summary=text) for gate in RED.gates))
+    told = blocked(rejection.story(red)).splitlines()
+    assert told.index("    [...]") < next(n for n, line in enumerate(told) if "RuntimeError: oops" in line)
+
+
 def test_a_long_story_of_an_agent_is_told_by_its_beginning_and_its_end() -> None:
     told = blocked("\n".join(f"line {number}" for number in range(50)))
     assert "line 0" in told and "[...]" in told and "line 49" in told
-    assert told.count("    line") == LINES - 1
+    assert told.count("    line") == MAX_STORY_LINES - 1
 
 
 def test_what_is_the_same_of_several_tries_and_tasks_is_told_once() -> None:

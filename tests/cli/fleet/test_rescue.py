@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from covey.git.project import find
-from covey.git.rescue import Rescued, rescue
-from tests.cli.shell import Shell
+from covey.git.rescue.rescue import Rescued, rescue
+from tests.worlds.shell import Shell
 
 AT = 1_700_000_000.0
 NAME = "ada/20231114T221320Z"
@@ -48,6 +48,23 @@ def test_list_and_show_tell_what_is_kept(shell: Shell, kept: Rescued) -> None:
     assert [entry["path"] for entry in details["files"]] == ["README", "new\x1b[31m\nname"]
 
 
+@pytest.mark.parametrize("is_head", [True, False])
+def test_commits_on_no_branch_are_named(shell: Shell, tmp_path: Path, is_head: bool) -> None:
+    shell.git("worktree", "add", "-q", "-b", "covey/ada", str(tmp_path / "ada"))
+    there = shell.at(tmp_path / "ada")
+    there.git("checkout", "-q", "--detach")
+    there.git("commit", "-q", "--allow-empty", "-m", "On no branch")
+    lost = there.git("rev-parse", "HEAD")
+    if not is_head:
+        there.git("reset", "-q", "--hard", "HEAD~1")
+    assert rescue(find(shell.folder), tmp_path / "ada", session="ada", why="it was removed", at=AT) is not None
+    shell.git("worktree", "remove", "--force", str(tmp_path / "ada"))
+    assert shell.json("rescue", "show", "ada")["commits"] == [lost]
+    assert f"{lost}, on no branch" in shell.ok("rescue", "show", "ada")
+    shell.git("branch", "again", lost)
+    assert shell.git("log", "-1", "--format=%s", "again") == "On no branch"
+
+
 def test_restore_brings_it_back_beside_the_repository(shell: Shell, kept: Rescued, tmp_path: Path) -> None:
     said = shell.ok("rescue", "restore", "ada")
     place = tmp_path / "shop.rescued/ada-20231114T221320Z"
@@ -57,6 +74,10 @@ def test_restore_brings_it_back_beside_the_repository(shell: Shell, kept: Rescue
     told = json.loads(shell.ok("rescue", "restore", kept.ref, "--to", "../elsewhere", "--json"))
     assert told == {"id": NAME, "path": str(tmp_path / "elsewhere"), "head": kept.head, "missing": []}
     assert (tmp_path / "elsewhere/new\x1b[31m\nname").read_text() == "new"
+    assert str(tmp_path / "a third") in shell.ok("rescue", "restore", "ada", "../a third")
+    between = ("rescue", "restore", "ada", "--json", "../a fourth", "-C", str(shell.folder))
+    assert json.loads(shell.ok(*between))["path"] == str(tmp_path / "a fourth")
+    assert "given twice" in shell.fails(2, "rescue", "restore", "ada", "../one", "--to", "../two")
 
 
 def test_wrong_names_and_taken_folders_are_refused(shell: Shell, kept: Rescued, tmp_path: Path) -> None:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
+from types import SimpleNamespace
+from typing import cast
 
-from tests.cli.shell import Shell
+import pytest
+
+from covey.cli.fleet import session
+from covey.cli.frame.client import Client
+from tests.worlds.shell import Shell
 
 
 def goals(shell: Shell) -> dict[str, str]:
@@ -78,3 +85,43 @@ def test_all_that_are_stopped_are_removed_by_one_command_and_by_force_all(served
     assert served.json("session", "remove", "--all") == []
     assert [each["name"] for each in served.json("session", "remove", "--all", "--force")] == ["eve"]
     assert goals(served).keys() == {"own"}
+
+
+def test_who_removes_a_worker_of_their_own_at_work_is_told_how(shell: Shell) -> None:
+    shell.ok("task", "add", "Mend it")
+    shell.ok("task", "next", "--as", "rita")
+    said = shell.fails(5, "session", "remove", "rita")
+    assert "rita is at work" in said and "covey session stop" not in said
+    assert "covey session remove rita --force" in said and "covey task release ID --as rita" in said
+    shell.ok("task", "release", "T-1", "--as", "rita")
+    shell.ok("session", "remove", "rita")
+
+
+def test_a_removed_session_is_told_as_such(shell: Shell) -> None:
+    shell.ok("session", "new", "ada", "--agent", "scripted")
+    shell.ok("session", "remove", "ada")
+    said = shell.fails(4, "session", "why", "ada")
+    assert "ada was removed, 20" in said and "covey session logs" not in said
+    assert "There is no session" in shell.fails(4, "session", "why", "eve")
+
+
+@pytest.mark.parametrize(
+    ("printed", "alive", "said"),
+    [
+        (0, False, "run-30 printed nothing."),
+        (0, True, "run-30 has printed nothing yet."),
+        (21, False, "run-30 has told nothing to read; --raw shows what it printed."),
+        (21, True, "run-30 has told nothing to read yet; --raw shows what it printed."),
+    ],
+)
+def test_logs_of_a_run_without_a_word_say_whether_it_printed_anything(
+    capsys: pytest.CaptureFixture[str], printed: int, alive: bool, said: str
+) -> None:
+    def ask(verb: str, params: object = None, fields: object = None) -> SimpleNamespace:
+        part = {"run": "run-30", "text": "", "next": printed, "alive": alive, "transcript": False}
+        return SimpleNamespace(value=part, body=json.dumps(part))
+
+    given = {"runs": False, "tail": None, "run": None, "raw": False, "follow": False, "json": False, "name": "ada"}
+    session.logs(Namespace(**given), cast("Client", SimpleNamespace(ask=ask)))
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"{said}\n")

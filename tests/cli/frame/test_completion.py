@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 def _offers(shell: Shell, *words: str) -> list[str]:

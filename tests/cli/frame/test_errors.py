@@ -16,7 +16,7 @@ import pytest
 
 from covey import __version__
 from covey.cli import main
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,7 @@ from tests.cli.shell import Shell
         (2, ["task", "clame"], "Did you mean covey task claim?"),
         (2, ["task"], "covey task --help"),
         (2, ["task", "claim"], "The following arguments are required: ID."),
+        (2, ["task", "drop"], "The following arguments are required: ID."),
         (2, ["task", "add", "x", "--priority", "high"], "not a whole number"),
         (2, ["task", "list", "--limit", "0"], "not between 1 and 1,000"),
         (2, ["task", "list", "--nonsense"], "Unrecognized arguments: --nonsense."),
@@ -37,7 +38,7 @@ from tests.cli.shell import Shell
         (2, ["task", "add", "x", "--body-file", "missing.md"], "cannot be read"),
         (2, ["task", "claim", "T-1", "--as", "no good"], "session"),
         (2, ["task", "add", "x", "--needs", ""], "needs must not be empty."),
-        (2, ["task", "add", "x", "--budget", "nan"], "'nan' is no amount between 0 and 1,000,000."),
+        (2, ["task", "add", "x", "--budget", "nan"], "'nan' is not an amount between 0 and 1,000,000."),
         (2, ["log", "--kind", "tsk"], "There is no kind of event 'tsk'.\n  hint: Did you mean task?"),
         (2, ["log", "--kind", "task.claimd"], "Did you mean task.claimed?"),
         (4, ["task", "show", "T-99"], "There is no task 'T-99'.\n  hint: covey task list shows what there is."),
@@ -85,7 +86,7 @@ def test_a_run_speaks_only_for_itself_and_only_over_http(shell: Shell) -> None:
         assert "owner" in shell.fails(6, *words, env=run), words
     assert "No daemon answers" in shell.fails(7, "task", "next", env=run)
     assert "COVEY_URL is not" in shell.fails(2, "task", "next", env={"COVEY_TOKEN": "secret"})
-    assert "no address" in shell.fails(2, "task", "next", env=run | {"COVEY_URL": "nonsense"})
+    assert "not the address" in shell.fails(2, "task", "next", env=run | {"COVEY_URL": "nonsense"})
     assert shell.json("task", "list")[0]["status"] == "todo"
 
 
@@ -142,6 +143,22 @@ def test_what_is_odd_around_a_command_is_said_in_one_sentence(shared: Shell, lin
     assert (done.returncode, done.stdout) == (code, ""), done
     assert done.stderr.startswith("covey: ") if said else not done.stderr
     assert said in done.stderr and "bug" not in done.stderr
+
+
+def test_a_name_too_long_for_a_file_is_said_in_one_sentence(shared: Shell, tmp_path: Path) -> None:
+    long = "x" * 300
+    served = ("up", "--bind", "127.0.0.1:4433", "--certificate", long, "--key", long)
+    for code, words in (
+        (2, ("task", "export", long)),
+        (2, ("task", "export", "x" * 250)),  # the name of the part is longer
+        (2, ("task", "import", f"{long}.md")),
+        (4, ("log", "verify", long)),
+        (7, ("log", "backup", long)),
+        (7, ("log", "backup", "x" * 252)),
+        (8, ("log", "import", "--from", long)),
+        (2, served),
+    ):
+        assert "bug" not in shared.fails(code, *words), words
 
 
 def test_what_may_not_be_read_or_written_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:

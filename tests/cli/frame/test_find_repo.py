@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.cli.place import quick_common, quick_place
+from covey.cli.frame.find_repo import quick_common, quick_place
 from covey.git.project import find
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 @pytest.fixture(autouse=True)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from covey import config
-from covey.cli import alone
-from covey.cli.client import Client, is_locked
+from covey.cli.frame import local
+from covey.cli.frame.client import Client, is_locked
 from covey.errors import Invalid, Unavailable
-from covey.store import sqlite
-from covey.store.lock import WriterLock
-from covey.store.sqlite import SqliteStore
-from tests.cli.shell import Shell
+from covey.store.engine import sqlite
+from covey.store.engine.lock import WriterLock
+from covey.store.engine.sqlite import SqliteStore
+from tests.worlds.shell import Shell
 
 PATIENCE_S = 60.0
 
@@ -183,7 +183,7 @@ def test_a_store_that_cannot_be_opened_leaves_the_lock_free(shell: Shell, monkey
     def broken(*_: object, **__: object) -> SqliteStore:
         raise Unavailable("The disk is gone.")
 
-    monkeypatch.setattr(alone, "SqliteStore", broken)
+    monkeypatch.setattr(local, "SqliteStore", broken)
     with pytest.raises(Unavailable, match="The disk is gone"):
         Client(str(shell.folder)).ask("task.list")
     assert not is_locked(str(shell.state / "lock"))
@@ -199,10 +199,20 @@ def test_a_claim_without_a_daemon_imports_only_what_it_asks(shell: Shell) -> Non
         [sys.executable, "-c", look], cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=True
     )
     imported = set(done.stdout.splitlines()[-1].split())
-    assert "covey.app.board" in imported
-    for foreign in ("covey.app.merges", "covey.app.status", "covey.core.failures", "covey.core.queue.group"):
+    assert "covey.app.board.task_verbs" in imported
+    for foreign in (
+        "covey.app.merging.merges",
+        "covey.app.status",
+        "covey.core.merging.failures",
+        "covey.core.merging.strategies.group",
+    ):
         assert foreign not in imported
-    for foreign in ("covey.core.live", "covey.core.watch", "covey.core.shell", "covey.core.readers"):
+    for foreign in (
+        "covey.core.fleet.live",
+        "covey.core.fleet.watchdog",
+        "covey.core.people.commands.shell",
+        "covey.core.people.commands.read_only_commands",
+    ):
         assert foreign not in imported
     for slow in ("asyncio", "socket", "tempfile", "typing_extensions"):
         assert slow not in imported
@@ -213,7 +223,7 @@ def test_a_claim_without_a_daemon_imports_only_what_it_asks(shell: Shell) -> Non
 def test_what_was_imported_lean_does_all_that_it_does_otherwise(shell: Shell) -> None:
     look = """
 import sys
-from covey.cli.lean import import_lean
+from covey.cli.frame.lean_imports import import_lean
 import_lean()
 import dataclasses, pathlib, uuid, msgspec
 left_out = ("inspect", "urllib.parse", "platform", "typing_extensions")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 def _work(shell: Shell, name: str) -> list[str]:

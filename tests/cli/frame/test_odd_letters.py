@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.plain import defused, escaped
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 ODD = "\u202e\u2066\u200b\u00ad\ufeff\u2028\U000e0041"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")

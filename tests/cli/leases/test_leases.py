@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.shell import Shell
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
+from tests.worlds.shell import Shell
 
 
 @pytest.fixture(params=["alone", "daemon"])
@@ -95,7 +95,10 @@ def test_the_third_in_a_lane_of_two_waits_its_turn(place: Shell) -> None:
             wait_until(lambda: ("ada", "waiting") in states(place), "the third in line")
             late = place.run("lease", "run", "lane:build", "--timeout", "0.2", "--", "echo", "late")
             assert (late.returncode, late.stdout) == (3, "")
-            assert "not your turn at lane:build within 0.2 s: echo was not run" in late.stderr
+            assert (
+                "timed out after 0.2 s waiting for lane:build; echo was not run, and the place in line is given up"
+                in late.stderr
+            )
             assert "Run it again later" in late.stderr
             two.send_signal(signal.SIGTERM)
             assert two.wait(60) == 143
@@ -147,3 +150,14 @@ def test_who_claims_a_task_reads_who_holds_a_part_of_its_scope(place: Shell) -> 
     said = place.ok("task", "claim", "T-1", "--as", "bob").splitlines()[-1]
     assert said == f"You stand in line for a part of its scope: src/** is held by ada ({lease['id']})."
     assert "stand in line" not in place.ok("task", "next", "--as", "carl")
+
+
+def test_nobody_holds_a_lease_for_a_task_at_which_another_is_at_work(shell: Shell) -> None:
+    shell.ok("task", "add", "Mend it")
+    shell.ok("task", "add", "Next")
+    shell.ok("task", "claim", "T-1", "--as", "ada")
+    said = shell.fails(5, "lease", "take", "src/**", "--as", "rita", "--task", "T-1")
+    assert "T-1 is held by ada, so rita can hold nothing for it" in said
+    shell.ok("lease", "take", "src/**", "--as", "ada", "--task", "T-1", "--reason", "login flow")
+    shell.ok("lease", "take", "docs/**", "--task", "T-1")
+    shell.ok("lease", "take", "web/**", "--as", "rita", "--task", "T-2")

@@ -9,23 +9,24 @@ from typing import Any, cast
 
 import pytest
 
-from covey.app import gate_logs, train
 from covey.app.app import App
-from covey.app.changes import step
-from covey.app.sessions import alert
-from covey.app.verbs import Call, Principal
-from covey.cli import merge as commands
-from covey.cli.client import Client
-from covey.cli.train import reasons
+from covey.app.board.task_changes import step
+from covey.app.context import Call, Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.fleet.sessions import alert
+from covey.app.merging import gate_logs, queue_records
+from covey.cli.frame.client import Client
+from covey.cli.merging import merge as commands
+from covey.cli.merging.train_view import reasons
 from covey.config import Config, Merge
-from covey.core import gates, landings, merges
+from covey.core.merging import gates, landings, merges
+from covey.core.people.alerts import AlertKind
 from covey.git.project import find
-from covey.store import rows
-from covey.store.sqlite import SqliteStore
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.app.world import ManualClock, World
-from tests.cli.shell import Shell
-from tests.serving import wait_until
+from tests.worlds.boards import ManualClock, World
+from tests.worlds.serving import wait_until
+from tests.worlds.shell import Shell
 
 GATED = '[project]\nmain = "trunk"\n[merge]\ncheck = "true"\n'
 
@@ -46,10 +47,10 @@ def branch(shell: Shell, name: str, *subjects: str, body: str = "") -> str:
 def write(shell: Shell, job: Any) -> Any:
     """Let something happen that only the queue itself writes."""
     store = SqliteStore(find(Path(shell.folder)).database)
-    app = App(store, Config(), ManualClock(), "shop", daemon=True)
+    app = App(store, Context(Config(), Pulses(ManualClock(), store.place), "shop", has_daemon=True))
 
     def run(tx: Tx) -> Any:
-        return job(Call(tx, Principal("covey"), app.house))
+        return job(Call(tx, Principal("covey"), app.context))
 
     try:
         return store.write(run)
@@ -62,13 +63,13 @@ def gated(shell: Shell, merge: str, *failures: str) -> str:
 
     def job(call: Call) -> str:
         begun = gates.Started(test=1, base="a" * 40, commit="b" * 40, merges=(merge,), purpose="solo")
-        gate = train.start_gate(call, begun)
-        found = call.tx.get(rows.MERGES, merge)
+        gate = queue_records.start_gate(call, begun)
+        found = call.tx.get(merges.Merge, merge)
         assert found is not None
         step(call, found, merges.Tested("b" * 40, gate.id), "covey")
         summary = "E   assert 1 == 2\nERROR: test_sum" if failures else ""
         ended = gates.Ended(passed=not failures, code=1, seconds=3.0, failures=failures, step="make", summary=summary)
-        train.end_gate(call, gate.id, ended)
+        queue_records.end_gate(call, gate.id, ended)
         return gate.id
 
     return str(write(shell, job))
@@ -192,6 +193,7 @@ def handed_in(shell: Shell, title: str = "Mend it") -> str:
     """Return a merge that waits in the queue."""
     task = shell.json("task", "add", title)["id"]
     shell.ok("task", "claim", task, "--as", "ada")
+    shell.git("commit", "-q", "--allow-empty", "-m", "Work")
     shell.ok("task", "handin", task, "--as", "ada", "--commit", "HEAD")
     return str(shell.json("merge", "list")[-1]["id"])
 
@@ -209,11 +211,11 @@ def test_a_log_is_that_of_the_gate_after_which_a_merge_landed(shell: Shell) -> N
     gate = gated(shell, merge)
 
     def job(call: Call) -> None:
-        lost = train.start_gate(call, gates.Started(test=2, base="a" * 40, commit="c" * 40, merges=(merge,)))
-        train.end_gate(call, lost.id, gates.Lost("nobody needs it"))
+        lost = queue_records.start_gate(call, gates.Started(test=2, base="a" * 40, commit="c" * 40, merges=(merge,)))
+        queue_records.end_gate(call, lost.id, gates.Lost("nobody needs it"))
         made = landings.Made(branch="trunk", before="a" * 40, commit="b" * 40, merges=(merge,), gate=gate)
-        landing = train.journal(call, made)
-        found = call.tx.get(rows.MERGES, merge)
+        landing = queue_records.journal(call, made)
+        found = call.tx.get(merges.Merge, merge)
         assert found is not None
         step(call, found, merges.Landed("b" * 40, landing.id), "covey")
 
@@ -281,10 +283,10 @@ def test_the_journal_and_the_flakes_are_told_in_columns(shell: Shell) -> None:
 
     def job(call: Call) -> None:
         made = landings.Made(branch="trunk", before="a" * 40, commit="b" * 40, merges=(merge,), gate=gate)
-        train.pushed(call, train.journal(call, made), "origin")
-        found = call.tx.get(rows.GATES, gate)
+        queue_records.pushed(call, queue_records.journal(call, made), "origin")
+        found = call.tx.get(gates.Gate, gate)
         assert found is not None
-        train.note_flakes(call, found, ("test_sum",))
+        queue_records.note_flakes(call, found, ("test_sum",))
 
     write(shell, job)
     journal = shell.ok("merge", "journal")
@@ -333,9 +335,11 @@ def test_a_merge_that_is_not_there_is_named(shared: Shell, verb: str) -> None:
 def test_a_wait_gives_a_queue_that_was_stuck_the_time_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float, came_to: str
 ) -> None:
-    monkeypatch.setattr(commands, "FOR_QUEUE", patience)
+    monkeypatch.setattr(commands, "QUEUE_TIMEOUT_S", patience)
     world = World(tmp_path, Config(merge=Merge(check="true")))
-    world.do(lambda call: alert(call, "queue_stuck", "The merge queue cannot go on: the disk is full.", None, None))
+    world.do(
+        lambda call: alert(call, AlertKind.QUEUE_STUCK, "The merge queue cannot go on: the disk is full.", None, None)
+    )
     task = world.add()
     world.claim(task, "ada")
     merge = world.hand_in(task, "ada", commit="a" * 40)

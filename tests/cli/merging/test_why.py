@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from covey.app.app import App
-from covey.app.fleet import put_run
-from covey.app.verbs import Call, Principal
+from covey.app.context import Call, Context, Principal
+from covey.app.fleet.heartbeats import Pulses
 from covey.config import Config
-from covey.core import runs
-from covey.core.launches import Launch
+from covey.core import nouns
+from covey.core.fleet import runs
+from covey.core.fleet.launches import Launch
 from covey.git.project import find
 from covey.runners.process import ProcessRunner
-from covey.store import rows
-from covey.store.sqlite import SqliteStore
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.app.world import ManualClock
-from tests.cli.shell import Shell
-from tests.serving import wait_until
+from tests.worlds.boards import ManualClock
+from tests.worlds.serving import wait_until
+from tests.worlds.shell import Shell
 
 LINE = "    return total * (1 + rate)"
 
@@ -40,16 +40,16 @@ def ran(shell: Shell, task: str, stream: str, agent: str = "claude", journal: st
     """Let a run of ada for a task have printed this, with this journal of its conversation, and return the run."""
     project = find(Path(shell.folder))
     store = SqliteStore(project.database)
-    app = App(store, Config(), ManualClock(), "shop", daemon=True)
+    app = App(store, Context(Config(), Pulses(ManualClock(), store.place), "shop", has_daemon=True))
 
     def write(tx: Tx) -> str:
-        call = Call(tx, Principal(), app.house)
+        call = Call(tx, Principal(), app.context)
         event = runs.Begun(session="ada", task=task, fence=1, agent=agent, model="opus")
-        run = runs.first(f"run-{tx.next_seq}", tx.next_seq, event, 1.0)
-        tx.insert(rows.RUNS, run)
+        run = nouns.first(runs.Run, f"run-{tx.next_seq}", tx.next_seq, event, 1.0)
+        tx.insert(run)
         tx.append("ada", run.id, event, run)
-        run = put_run(call, run, runs.Talking("c-1"), "covey")
-        put_run(call, run, runs.Ended(outcome=runs.Outcome.HANDED_IN, code=0), "covey")
+        run = call.tx.advance(run, runs.Talking("c-1"), "covey")
+        call.tx.advance(run, runs.Ended(outcome=runs.Outcome.HANDED_IN, code=0), "covey")
         return run.id
 
     try:
@@ -117,7 +117,7 @@ def test_a_line_leads_to_its_task_run_and_the_place_in_the_transcript(shell: She
     assert shell.json("why", "src/cart.py:2", "--at", "trunk")["task"]["id"] == task
 
 
-AGENTS = Path(__file__).parents[1] / "agents"
+AGENTS = Path(__file__).parents[2] / "agents"
 
 
 @pytest.mark.parametrize("agent", ["codex", "gemini", "opencode"])

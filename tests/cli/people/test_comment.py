@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 def worked(shell: Shell) -> None:

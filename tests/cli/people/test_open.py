@@ -11,8 +11,8 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
-from covey.cli.open import drawn
-from tests.cli.shell import Shell
+from covey.cli.people.open import drawn
+from tests.worlds.shell import Shell
 
 CODE = re.compile(r"#code=[\w-]{22}")
 

@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 
-from covey.app import questions
-from covey.app.app import App, Principal
+from covey.app.app import App
 from covey.app.clock import SystemClock
-from covey.app.verbs import Call
-from covey.cli.ask import NOT_YET
+from covey.app.context import Call, Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.people import questions
+from covey.cli.people.ask import NOT_YET
 from covey.config import Config
-from covey.core.sessions import COVEY
-from covey.core.signals import Asks, Wants
-from covey.store.lock import WriterLock
-from covey.store.sqlite import SqliteStore
+from covey.core.fleet.sessions import COVEY
+from covey.core.fleet.signals import Asks, Wants
+from covey.store.engine.lock import WriterLock
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.cli.shell import PATIENCE, Shell
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
+from tests.worlds.shell import PATIENCE, Shell
 
 NPM = Asks("The tests tell", "toolu_1", Wants.PERMISSION, "shell", "npm test -- --watch=false\n--bail")
 
@@ -30,13 +31,13 @@ def wants(shell: Shell, asks: Asks = NPM, session: str = "ada", minutes: float =
     """Let an agent ask as the loops would, without a daemon, and return the question's id."""
 
     def job(tx: Tx) -> str:
-        call = Call(tx, Principal(COVEY), app.house)
+        call = Call(tx, Principal(COVEY), app.context)
         return questions.ask(call, session, asks, task=None, run=None, minutes=minutes).id
 
     with WriterLock(shell.state / "lock"):
         store = SqliteStore(shell.state / "covey.db")
         try:
-            app = App(store, Config(), SystemClock(), "shop", daemon=False)
+            app = App(store, Context(Config(), Pulses(SystemClock(), store.place), "shop"))
             return store.write(job)
         finally:
             store.close()
@@ -112,6 +113,7 @@ def test_questions_come_first_and_then_whatever_else_waits(shell: Shell) -> None
     shell.ok("task", "block", "T-1", "Which one?")
     shell.ok("task", "add", "Look")
     shell.ok("task", "claim", "T-2", "--as", "ada")
+    shell.git("commit", "-q", "--allow-empty", "-m", "Work")
     shell.ok("task", "handin", "T-2", "--as", "ada", "--commit", "HEAD")
     asks(shell, "Which port?", "--choice", "80", "--choice", "8080")
     said = shell.ok("inbox")
@@ -183,7 +185,7 @@ def test_an_answer_in_words_is_given_as_it_is_or_read(shell: Shell) -> None:
         (4, ["question-999", "--allow"], "There is no question 'question-999'"),
         (2, ["question-1", "--allow", "--deny"], "not allowed with argument"),
         (2, ["question-1", "--allow", "--about", "npm"], "--about says what is allowed always"),
-        (2, ["nonsense", "--allow"], "'nonsense' is no question"),
+        (2, ["nonsense", "--allow"], "'nonsense' is not a question"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_one_sentence(shell: Shell, code: int, words: list[str], said: str) -> None:
@@ -202,7 +204,7 @@ def test_an_answer_that_does_not_fit_says_which_would(shell: Shell) -> None:
     assert "--allow, --always or --deny" in shell.fails(2, "answer", question, "Well")
     free = asks(shell, "Which port?")
     assert f'covey answer {free} "..."' in shell.fails(2, "answer", free)
-    assert "no permission for ever" in shell.fails(2, "answer", free, "--always")
+    assert "only a permission can be given for ever" in shell.fails(2, "answer", free, "--always")
     shell.ok("answer", free, "--deny")
     assert "answered already" in shell.fails(5, "answer", free, "8080")
 

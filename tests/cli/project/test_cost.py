@@ -8,25 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from covey.app import costs
 from covey.app.app import App
-from covey.app.verbs import Call, Principal
-from covey.cli.report import Report
+from covey.app.context import Call, Context, Principal
+from covey.app.costs import costs
+from covey.app.fleet.heartbeats import Pulses
+from covey.cli.fleet.report import Report
 from covey.config import Config
-from covey.core import runs
+from covey.core import nouns
+from covey.core.costs.spending import Used
 from covey.core.figures import amount, money
-from covey.core.launches import Launch
-from covey.core.runs import Run
-from covey.core.signals import Usage
-from covey.core.spending import Used
+from covey.core.fleet import runs
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Usage
 from covey.git.project import find
 from covey.runners.process import ProcessRunner
-from covey.store import rows
-from covey.store.sqlite import SqliteStore
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.app.world import ManualClock
-from tests.cli.shell import Shell
-from tests.serving import wait_until
+from tests.worlds.boards import ManualClock
+from tests.worlds.serving import wait_until
+from tests.worlds.shell import Shell
 
 TODAY = costs.day_of(time.time())
 OPUS, LOCAL = "claude-opus-5-5", "local/llama"
@@ -37,14 +38,14 @@ def spend(
 ) -> Run:
     """Let a run of a session spend something on a task."""
     store = SqliteStore(find(Path(shell.folder)).database)
-    app = App(store, Config(), ManualClock(), "shop", daemon=True)
+    app = App(store, Context(Config(), Pulses(ManualClock(), store.place), "shop", has_daemon=True))
 
     def write(tx: Tx) -> Run:
         event = runs.Begun(session=session, task=task, fence=1, agent=agent)
-        run = runs.first(f"run-{tx.next_seq}", tx.next_seq, event, tx.now)
-        tx.insert(rows.RUNS, run)
+        run = nouns.first(runs.Run, f"run-{tx.next_seq}", tx.next_seq, event, tx.now)
+        tx.insert(run)
         tx.append(session, run.id, event, run)
-        costs.count(Call(tx, Principal(), app.house), run, used, day)
+        costs.count(Call(tx, Principal(), app.context), run, used, day)
         return run
 
     try:
@@ -138,7 +139,7 @@ def test_the_runs_of_a_session_are_listed_and_read_one_by_one(shell: Shell) -> N
     shell.ok("session", "new", "ada")
     shell.ok("task", "add", "Mend it")
     assert shell.ok("session", "logs", "ada", "--runs") == "ada has not run yet.\n"
-    recorded = Path(__file__).parents[1] / "agents" / "claude" / "permission.jsonl"
+    recorded = Path(__file__).parents[2] / "agents" / "claude" / "permission.jsonl"
     first = run_of(shell, "claude", "/bin/cat", str(recorded))
     second = run_of(shell, "scripted", "/bin/echo", "plain words")
     lines = shell.ok("session", "logs", "ada", "--runs").splitlines()

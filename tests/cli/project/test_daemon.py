@@ -22,16 +22,16 @@ from typing import Any
 import pytest
 
 from covey import PROTOCOL
-from covey.cli import daemon
-from covey.cli.client import Client
-from covey.cli.daemon import answering
-from covey.daemon import Daemon
+from covey.cli.frame.client import Client
+from covey.cli.project import daemon, up_down
+from covey.cli.project.daemon import answering
+from covey.daemon.daemon import Daemon
 from covey.errors import Denied, Unavailable
 from covey.git.project import find
-from covey.store.lock import WriterLock
-from tests.cli.shell import Shell
-from tests.proving import credential, is_question, proved
-from tests.serving import wait_until
+from covey.store.engine.lock import WriterLock
+from tests.worlds.proving import credential, is_question, proved
+from tests.worlds.serving import wait_until
+from tests.worlds.shell import Shell
 
 SCRIPT = [
     ["task", "add", "First", "--assignee", "ada", "--body", "ünïcödé", "--scope", "src/**"],
@@ -321,8 +321,8 @@ def test_a_token_is_not_sent_where_nothing_can_prove_who_answers(tmp_path: Path,
 
 
 def test_an_answer_that_never_comes_leaves_the_outcome_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("covey.cli.wire.PATIENCE", 0.2)
-    monkeypatch.setattr("covey.cli.client.ANSWER_LOST", 0.5)
+    monkeypatch.setattr("covey.cli.frame.http_client.ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("covey.cli.frame.client.REPEAT_LOST_S", 0.5)
     with _listener(None) as (url, heard):
         monkeypatch.setenv("COVEY_TOKEN", "secret")
         monkeypatch.setenv("COVEY_URL", url)
@@ -337,10 +337,10 @@ def test_an_answer_that_never_comes_leaves_the_outcome_open(monkeypatch: pytest.
 def test_down_signals_nobody_but_a_daemon(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     (shell.state / "daemon.json").write_text(json.dumps({"pid": other.pid, "url": "http://127.0.0.1:9", "port": 9}))
-    monkeypatch.setattr(daemon, "PATIENCE", 0.2)
+    monkeypatch.setattr(daemon, "DAEMON_TIMEOUT_S", 0.2)
     monkeypatch.setattr(daemon, "_holders", lambda project: set())  # as in a container
     with WriterLock(shell.state / "lock"), pytest.raises(Unavailable, match="does not say what it is"):
-        daemon.down(argparse.Namespace(json=False, agents=False), Client(str(shell.folder)))
+        up_down.down(argparse.Namespace(json=False, agents=False), Client(str(shell.folder)))
     assert other.poll() is None
     other.communicate(b"\n", timeout=60)
 
@@ -355,13 +355,13 @@ def test_down_of_a_daemon_that_has_ended_or_is_not_ours(
     monkeypatch.setattr(daemon, "_holder", lambda project: 4_000_000)
     monkeypatch.setattr(os, "kill", kill)
     with pytest.raises(Denied, match="not yours to stop") if denied else nullcontext():
-        daemon.down(argparse.Namespace(json=False, agents=False), Client(str(shell.folder)))
+        up_down.down(argparse.Namespace(json=False, agents=False), Client(str(shell.folder)))
 
 
 def test_a_daemon_says_that_a_command_writes_if_only_a_command_does(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("covey.daemon.PATIENCE", 0.1)
+    monkeypatch.setattr("covey.daemon.daemon.LOCK_TIMEOUT_S", 0.1)
     with WriterLock(shell.state / "lock"), pytest.raises(Unavailable, match="Another covey command is writing"):
         Daemon(find(shell.folder), None, None)
 

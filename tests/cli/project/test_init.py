@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from covey import config
-from covey.cli.init import AGENTS, toml
-from covey.core.spending import Price
-from tests.cli.shell import Shell
+from covey.cli.project.init import AGENTS, toml
+from covey.core.costs.spending import Price
+from tests.worlds.shell import Shell
 
 
 def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -27,7 +27,8 @@ def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def test_init_makes_settings_state_board_and_token(bare_shell: Shell) -> None:
     said = bare_shell.ok("init")
-    assert said.count("\n") == 4
+    assert said.count("\n") == 5
+    assert said.splitlines()[-1].startswith("  No gate is set: what agents hand in waits for your review")
     assert "covey task add" in said
     assert bare_shell.state.stat().st_mode & 0o777 == 0o700
     token = bare_shell.state / "owner.token"
@@ -52,7 +53,7 @@ def test_the_settings_name_every_default(bare_shell: Shell) -> None:
 
 
 def test_only_agents_that_are_on_the_machine_are_proposed(tmp_path: Path) -> None:
-    assert not any(name in toml("main").replace(f"else {config.USUAL}", "") for name in AGENTS)
+    assert not any(name in toml("main").replace(f"else {config.DEFAULT_AGENT}", "") for name in AGENTS)
     text = "\n".join(line.removeprefix("# ") for line in toml("main", None, ["codex", "aider"]).split("\n\n")[-10:])
     assert "[agents.codex]" in text and "aider" not in text
 
@@ -116,10 +117,22 @@ def test_a_gate_is_set_if_it_works_and_else_only_proposed(holds: bool) -> None:
     text = toml("main", "make test", holds=holds)
     assert config.parse(text).merge.check == ("make test" if holds else "")
     assert replace(config.parse(text), merge=config.Merge()) == config.Config()
-    lines = [
-        line.removeprefix("# ") if line.startswith(("# [merge]", "# check = ")) else line for line in text.split("\n")
-    ]
-    assert config.parse("\n".join(lines)).merge.check == "make test"
+    lines = [line.removeprefix("# ") if line.startswith("# check = ") else line for line in text.split("\n")]
+    assert config.parse("\n".join(lines)).merge.check == "make test", "one mark is removed, and it counts"
+    assert lines[lines.index("[merge]") + 1].startswith('check = "make test"')
+
+
+@pytest.mark.parametrize(
+    "check",
+    ['PYTHONPATH="$PWD/src" python3 -m pytest', 'echo "it\'s"', "a 'b'", 'a\tb \\ "c"', "\N{GRINNING FACE} x", "a\x7fb",
+     "a\u2028b\x85c\U000e0001d", '"\x7f\0"'],
+)  # fmt: skip
+def test_a_gate_is_written_as_it_is_whatever_it_is_made_of(check: str) -> None:
+    text = toml("main", check, holds=True)
+    assert config.parse(text).merge.check == check
+    assert config.parse(toml("main", f"{check}'", holds=True)).merge.check == f"{check}'"
+    assert config.parse(toml(check)).project.main == check
+    assert "".join(text.split("\n")).isprintable()
 
 
 def test_init_says_which_gate_it_proposes(bare_shell: Shell) -> None:
@@ -128,8 +141,8 @@ def test_init_says_which_gate_it_proposes(bare_shell: Shell) -> None:
     assert (answer["check"], answer["holds"], answer["gate"]) == ("make test", False, None)
     assert config.load(bare_shell.folder).merge.check == ""
     done = bare_shell.run("init", "--check")
-    assert done.returncode == 1 and "merge.check is not set; trying 'make test'" in done.stdout
-    assert "It does not hold yet: check = 'make test'" in done.stdout
+    assert done.returncode == 1 and "merge.check is not set" in done.stdout and "Trying 'make test'" in done.stdout
+    assert 'It does not hold yet: check = "make test"' in done.stdout
     assert "not allowed with" in bare_shell.fails(2, "init", "--check", "--no-try")
 
 
@@ -149,7 +162,8 @@ def test_a_second_init_changes_nothing_and_says_so(shell: Shell) -> None:
     shell.ok("task", "add", "Keep me")
     (shell.folder / "covey.toml").write_text("[board]\nclaim_ttl = 7\n")
     before = _snapshot(shell.folder)
-    assert "nothing was changed" in shell.ok("init")
+    said = shell.ok("init").splitlines()
+    assert "nothing was changed" in said[0] and said[-1].startswith("  No gate is set: ")
     assert json.loads(shell.ok("init", "--json"))["made"] == []
     after = _snapshot(shell.folder)
     assert before == after

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from covey.errors import NotFound
-from tests.cli.shell import Shell
+from tests.worlds.shell import Shell
 
 
 def test_settings_are_shown_with_their_lines_and_meanings(shell: Shell) -> None:

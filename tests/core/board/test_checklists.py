@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.checklists import parse, tick
+from covey.core.board.checklists import parse, tick
 
 SAMPLE = """\
 # Plan

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.needs import Policy, find_cycle, is_met
-from covey.core.tasks import Status
+from covey.core.board.needs import Policy, find_cycle, is_met
+from covey.core.board.tasks import Status
 
 Graph = dict[str, list[str]]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import order
-from covey.core.tasks import Moved, Task, apply
+from covey.core.board import ranking
+from covey.core.board.tasks import Moved, Task, apply
 from covey.errors import Invalid
 
 
@@ -36,7 +36,7 @@ class Board:
         to %= len(self.tasks) + 1
         before = [(each.id, each.rank) for each in reversed(self.tasks[:to])]
         after = self.tasks[to].rank if to < len(self.tasks) else None
-        placed = order.place(before, after, self.following)
+        placed = ranking.place(before, after, self.following)
         self.tasks = [
             apply(each, Moved(placed.others[each.id]), 0.0, "owner") if each.id in placed.others else each
             for each in self.tasks
@@ -81,14 +81,14 @@ def test_a_thousand_tasks_put_at_the_same_place_make_room_without_moving_many(fa
 
 
 def test_a_place_with_room_moves_nobody_else() -> None:
-    assert order.place([("T-1", 1.0)], 2.0, 9) == order.Placed(1.5, {})
-    assert order.place([], 1.0, 9) == order.Placed(0.0, {})
-    assert order.place([("T-8", 8.0)], None, 9) == order.Placed(9.0, {})
-    assert order.place([], None, 9) == order.Placed(9.0, {})
+    assert ranking.place([("T-1", 1.0)], 2.0, 9) == ranking.Placed(1.5, {})
+    assert ranking.place([], 1.0, 9) == ranking.Placed(0.0, {})
+    assert ranking.place([("T-8", 8.0)], None, 9) == ranking.Placed(9.0, {})
+    assert ranking.place([], None, 9) == ranking.Placed(9.0, {})
 
 
 def test_equal_ranks_are_told_apart_when_something_goes_between_them() -> None:
-    placed = order.place([("T-2", 5.0), ("T-1", 4.0)], 5.0, 9)
+    placed = ranking.place([("T-2", 5.0), ("T-1", 4.0)], 5.0, 9)
     assert 4.0 < placed.others["T-2"] < placed.rank < 5.0
 
 
@@ -101,15 +101,15 @@ def test_a_task_keeps_its_priority_where_it_can_and_else_gets_the_nearest(
     task = make(9, priority=own)
     before = None if above is None else make(1, priority=above)
     after = None if below is None else make(2, priority=below)
-    priority = order.fitting(task, before, after)
+    priority = ranking.fitting(task, before, after)
     fits = [each for each in range(-3, 4) if (above is None or each <= above) and (below is None or each >= below)]
     assert priority in fits and abs(priority - own) == min(abs(each - own) for each in fits)
-    assert all(order.fitting(task, before, after, wanted) == wanted for wanted in fits)
+    assert all(ranking.fitting(task, before, after, wanted) == wanted for wanted in fits)
     for wanted in set(range(-3, 4)) - set(fits):
         with pytest.raises(Invalid, match="cannot stand there"):
-            order.fitting(task, before, after, wanted)
+            ranking.fitting(task, before, after, wanted)
 
 
 def test_nothing_stands_between_two_tasks_in_the_wrong_order() -> None:
     with pytest.raises(Invalid, match="T-2 comes after T-1"):
-        order.fitting(make(3), make(2), make(1))
+        ranking.fitting(make(3), make(2), make(1))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import scheduling, tasks
-from covey.core.sessions import Session
-from covey.core.tasks import Status, Task
+from covey.core.board import scheduling, tasks
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet.sessions import Session
 
 
 def make(ordinal: int = 1, **values: Any) -> Task:
@@ -37,17 +37,17 @@ def make(ordinal: int = 1, **values: Any) -> Task:
     ],
 )
 def test_a_task_waits_in_one_lane(values: dict[str, Any], lane: str) -> None:
-    assert scheduling.lane(make(**values)) == lane
+    assert scheduling.waiting_line(make(**values)) == lane
 
 
 def test_a_session_is_served_from_its_own_lane_its_roles_and_anyones() -> None:
-    assert set(scheduling.lanes(Session(name="ada"))) == {"s:ada", ""}
-    assert set(scheduling.lanes(Session(name="ada", role="docs"))) == {"s:ada", "r:docs", ""}
+    assert set(scheduling.waiting_lines(Session(name="ada"))) == {"s:ada", ""}
+    assert set(scheduling.waiting_lines(Session(name="ada", role="docs"))) == {"s:ada", "r:docs", ""}
 
 
 def test_a_session_of_a_batch_is_served_from_its_own_lane_and_its_batchs_and_no_other() -> None:
-    assert set(scheduling.lanes(Session(name="ada", batch="night"))) == {"s:ada", "b:night"}
-    assert set(scheduling.lanes(Session(name="ada", batch="night", role="docs"))) == {"s:ada", "b:night"}
+    assert set(scheduling.waiting_lines(Session(name="ada", batch="night"))) == {"s:ada", "b:night"}
+    assert set(scheduling.waiting_lines(Session(name="ada", batch="night", role="docs"))) == {"s:ada", "b:night"}
 
 
 def test_a_task_of_a_batch_suits_its_sessions_whatever_their_role_and_nobody_else() -> None:
@@ -77,7 +77,7 @@ def test_what_a_lane_offers_a_session_suits_it(
 ) -> None:
     task = make(assignee=assignee, role=role, front=front, batch=batch)
     session = Session(name=name, role=own_role, batch=own_batch)
-    if scheduling.lane(task) not in scheduling.lanes(session):
+    if scheduling.waiting_line(task) not in scheduling.waiting_lines(session):
         return
     assert scheduling.why_not(task, session, []) is None
     tasks.claim(task, session.name)
@@ -86,8 +86,8 @@ def test_what_a_lane_offers_a_session_suits_it(
 
 
 def test_a_session_and_a_role_of_the_same_name_have_lanes_of_their_own() -> None:
-    assert scheduling.lane(make(role="ada")) not in scheduling.lanes(Session(name="ada"))
-    assert scheduling.lane(make(batch="ada")) not in scheduling.lanes(Session(name="ada", role="ada"))
+    assert scheduling.waiting_line(make(role="ada")) not in scheduling.waiting_lines(Session(name="ada"))
+    assert scheduling.waiting_line(make(batch="ada")) not in scheduling.waiting_lines(Session(name="ada", role="ada"))
 
 
 # Rank
@@ -95,21 +95,21 @@ def test_a_session_and_a_role_of_the_same_name_have_lanes_of_their_own() -> None
 
 def test_first_in_line_goes_before_priority_and_priority_before_age() -> None:
     old, urgent, rejected = make(1), make(2, priority=9), make(3, front="ada")
-    assert sorted([old, urgent, rejected], key=scheduling.rank) == [rejected, urgent, old]
+    assert sorted([old, urgent, rejected], key=scheduling.hand_out_key) == [rejected, urgent, old]
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=8))
-def test_the_rank_orders_all_tasks_and_no_two_are_equal(asked: list[tuple[int, bool]]) -> None:
+def test_the_key_of_handing_out_orders_all_tasks_and_no_two_are_equal(asked: list[tuple[int, bool]]) -> None:
     line = [
         make(number, priority=priority, front="ada" if front else None)
         for number, (priority, front) in enumerate(asked)
     ]
-    ranks = [scheduling.rank(task) for task in line]
-    assert len(set(ranks)) == len(ranks)
+    keys = [scheduling.hand_out_key(task) for task in line]
+    assert len(set(keys)) == len(keys)
     for one in line:
         for other in line:
             if bool(one.front) is bool(other.front) and one.priority > other.priority:
-                assert scheduling.rank(one) < scheduling.rank(other)
+                assert scheduling.hand_out_key(one) < scheduling.hand_out_key(other)
 
 
 # Scopes

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from covey.core import tasks
-from covey.core.events import NAMES
-from covey.core.needs import Need, Policy
-from covey.core.tasks import ENDED, WAITING, Edited, Kind, Note, Status, Task, Try
+from covey.core.board import tasks
+from covey.core.board.needs import Need, Policy
+from covey.core.board.tasks import ENDED, WAITING, Edited, Kind, Note, Status, Task, Try
+from covey.core.nouns import NAMES
 from covey.core.texts import blob_of
 from covey.errors import CoveyError, Invalid, Refused
-from covey.store.rows import decode_payload, encode_payload
+from covey.store.engine.rows import decode_payload, encode_payload
 
 
 def make(status: Status = Status.TODO, **values: Any) -> Task:
@@ -277,7 +277,7 @@ def test_an_edit_moves_a_task_only_between_places_where_it_waits(start: Status, 
 
 @pytest.mark.parametrize("status", others(*WAITING, Status.BLOCKED))
 def test_the_needs_of_a_task_that_began_can_change_no_more(status: Status) -> None:
-    with pytest.raises(Refused, match="needs can change no more"):
+    with pytest.raises(Refused, match="needs can no longer change"):
         tasks.edit(make(status), Edited(needs=(Need("AF-9"),)))
 
 

@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from covey.core.budgets import LEAST, SHARE, Books, Granted, Limits, Scope, Spent, grant, is_over, is_own
+from covey.core.costs.budgets import (
+    FIRST_RUN_SHARE,
+    MIN_SHARE_LEFT,
+    Books,
+    Limits,
+    LimitUsedUp,
+    RunAllowance,
+    Scope,
+    grant,
+    is_over,
+    is_own,
+)
 
 amounts = st.just(0.0) | st.floats(0.1, 100.0)
 limits = st.builds(Limits, run=amounts, task=amounts, session=amounts, day=amounts)
@@ -19,45 +30,45 @@ books = st.builds(Books, task=amounts, session=amounts, day=amounts, aside=amoun
 @pytest.mark.parametrize(
     ("limits", "books", "answer"),
     [
-        (Limits(), Books(task=9.0, day=99.0), Granted(None)),
-        (Limits(run=2.0), Books(task=9.0), Granted(2.0)),
-        (Limits(run=2.0, task=3.0), Books(task=2.0), Granted(1.0)),
-        (Limits(task=3.0), Books(task=1.0), Granted(2.0)),
-        (Limits(task=3.0), Books(task=3.0), Spent(Scope.TASK, 3.0, 0.0)),
-        (Limits(task=3.0), Books(task=2.875), Spent(Scope.TASK, 3.0, 0.125)),
-        (Limits(task=3.0), Books(task=4.0), Spent(Scope.TASK, 3.0, 0.0)),
-        (Limits(session=10.0), Books(session=9.75), Spent(Scope.SESSION, 10.0, 0.25)),
-        (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.0), Granted(2.0)),
-        (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.125), Spent(Scope.DAY, 10.0, 1.875, waits=True)),
-        (Limits(run=2.0, day=10.0), Books(day=9.0), Granted(1.0)),
-        (Limits(run=2.0, day=10.0), Books(day=9.75), Spent(Scope.DAY, 10.0, 0.25)),
-        (Limits(task=3.0), Books(task=2.0, call=1.0), Granted(1.0)),
-        (Limits(task=3.0), Books(task=2.0, call=1.25), Spent(Scope.TASK, 3.0, 1.0, call=1.25)),
-        (Limits(day=3.0), Books(day=2.0, call=5.0), Spent(Scope.DAY, 3.0, 1.0, call=5.0)),
-        (Limits(task=3.0), Books(call=5.0), Granted(3.0)),
-        (Limits(day=100.0), Books(call=20.0), Granted(40.0)),
-        (Limits(day=100.0), Books(), Granted(100.0 * SHARE)),
-        (Limits(day=100.0), Books(usual=6.0), Granted(12.0)),
-        (Limits(session=10.0, day=100.0), Books(session=9.0, usual=3.0), Granted(1.0)),
+        (Limits(), Books(task=9.0, day=99.0), RunAllowance(None)),
+        (Limits(run=2.0), Books(task=9.0), RunAllowance(2.0)),
+        (Limits(run=2.0, task=3.0), Books(task=2.0), RunAllowance(1.0)),
+        (Limits(task=3.0), Books(task=1.0), RunAllowance(2.0)),
+        (Limits(task=3.0), Books(task=3.0), LimitUsedUp(Scope.TASK, 3.0, 0.0)),
+        (Limits(task=3.0), Books(task=2.875), LimitUsedUp(Scope.TASK, 3.0, 0.125)),
+        (Limits(task=3.0), Books(task=4.0), LimitUsedUp(Scope.TASK, 3.0, 0.0)),
+        (Limits(session=10.0), Books(session=9.75), LimitUsedUp(Scope.SESSION, 10.0, 0.25)),
+        (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.0), RunAllowance(2.0)),
+        (Limits(run=2.0, day=10.0), Books(day=6.0, aside=2.125), LimitUsedUp(Scope.DAY, 10.0, 1.875, waits=True)),
+        (Limits(run=2.0, day=10.0), Books(day=9.0), RunAllowance(1.0)),
+        (Limits(run=2.0, day=10.0), Books(day=9.75), LimitUsedUp(Scope.DAY, 10.0, 0.25)),
+        (Limits(task=3.0), Books(task=2.0, call=1.0), RunAllowance(1.0)),
+        (Limits(task=3.0), Books(task=2.0, call=1.25), LimitUsedUp(Scope.TASK, 3.0, 1.0, call=1.25)),
+        (Limits(day=3.0), Books(day=2.0, call=5.0), LimitUsedUp(Scope.DAY, 3.0, 1.0, call=5.0)),
+        (Limits(task=3.0), Books(call=5.0), RunAllowance(3.0)),
+        (Limits(day=100.0), Books(call=20.0), RunAllowance(40.0)),
+        (Limits(day=100.0), Books(), RunAllowance(100.0 * FIRST_RUN_SHARE)),
+        (Limits(day=100.0), Books(usual=6.0), RunAllowance(12.0)),
+        (Limits(session=10.0, day=100.0), Books(session=9.0, usual=3.0), RunAllowance(1.0)),
     ],
 )
-def test_a_grant_is_what_every_limit_leaves(limits: Limits, books: Books, answer: Granted | Spent) -> None:
+def test_a_grant_is_what_every_limit_leaves(limits: Limits, books: Books, answer: RunAllowance | LimitUsedUp) -> None:
     found = grant(limits, books)
-    if isinstance(answer, Granted) and answer.amount is not None:
-        assert isinstance(found, Granted) and found.amount == pytest.approx(answer.amount)
+    if isinstance(answer, RunAllowance) and answer.amount is not None:
+        assert isinstance(found, RunAllowance) and found.amount == pytest.approx(answer.amount)
     else:
         assert found == answer
 
 
 @given(books)
 def test_without_a_limit_nobody_asks_what_a_run_spends(books: Books) -> None:
-    assert grant(Limits(), books) == Granted(None)
+    assert grant(Limits(), books) == RunAllowance(None)
 
 
 @given(limits, books)
 def test_a_grant_is_worth_a_start_and_passes_no_limit(limits: Limits, books: Books) -> None:
     found = grant(limits, books)
-    if isinstance(found, Granted):
+    if isinstance(found, RunAllowance):
         if found.amount is None:
             assert limits == Limits()
             return
@@ -72,17 +83,17 @@ def test_a_grant_is_worth_a_start_and_passes_no_limit(limits: Limits, books: Boo
 @given(limits, books)
 def test_a_run_waits_only_because_others_have_money_set_aside(limits: Limits, books: Books) -> None:
     found = grant(limits, books)
-    if isinstance(found, Spent) and found.waits:
+    if isinstance(found, LimitUsedUp) and found.waits:
         assert found.scope is Scope.DAY and books.aside > 0
         alone = grant(limits, replace(books, aside=0.0))
-        assert isinstance(alone, Granted), "it starts when they have given it back"
-    elif isinstance(found, Spent):
+        assert isinstance(alone, RunAllowance), "it starts when they have given it back"
+    elif isinstance(found, LimitUsedUp):
         limit, spent = {
             Scope.TASK: (limits.task, books.task),
             Scope.SESSION: (limits.session, books.session),
             Scope.DAY: (limits.day, books.day),
         }[found.scope]
-        assert limit - spent < max(LEAST * limit, books.call), "it is really used up"
+        assert limit - spent < max(MIN_SHARE_LEFT * limit, books.call), "it is really used up"
         assert spent > 0, "what nobody has spent anything of is not used up"
 
 
@@ -138,7 +149,7 @@ class Night(RuleBasedStateMachine):
             usual=max((one.spent for one in self.ended[-20:]), default=0.0),
         )
         found = grant(self.limits, books)
-        if isinstance(found, Granted):
+        if isinstance(found, RunAllowance):
             assert found.amount is not None
             self.open.append(Open(task, session, found.amount))
         elif found.waits:

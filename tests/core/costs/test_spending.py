@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.signals import Spent, Total, Usage
-from covey.core.spending import Bill, Price, Spend, Used, add, by_rate, news, priced, sane, used_in, whole
+from covey.core.costs.spending import Bill, Price, Spend, Used, add, by_rate, news, priced, sane, used_in, whole
+from covey.core.fleet.signals import Spent, Total, Usage
 
 OPUS, HAIKU = "opus", "haiku"
 PRICES = {HAIKU: Price(input=1.0, output=5.0, cache_read=0.1, cache_write=1.25)}
@@ -252,3 +252,96 @@ def test_what_nobody_has_priced_yet_costs_what_it_cost_before() -> None:
     assert used == {"opus": Used(Usage(3000, 300), 0.03, 0, 2)}, "its own word comes first"
     assert bill.by_model({}, {}, "") == {"opus": Used(Usage(3000, 300), 0.01, 2200, 2)}, "that is all it has said"
     assert bill.largest_call({}, "", used) == Used(Usage(2000, 200), 0.02)
+
+
+@given(st.lists(st.tuples(usages, st.sampled_from("abc"), st.sampled_from("abcd")), max_size=6), usages, st.data())
+def test_a_call_is_counted_once_whatever_name_the_total_at_the_end_has_for_its_model(
+    calls: list[tuple[Usage, str, str]], hidden: Usage, data: st.DataObject
+) -> None:
+    """As Gemini has it: a call has the name of the model that was asked, the total that of the one that answered."""
+    bill, answered = Bill(), {"d": hidden}
+    for number, (usage, asked, by) in enumerate(calls):
+        bill.take(Spent(f"call-{number}", usage, asked))
+        answered[by] = answered.get(by, Usage()) + usage
+    live = bill.by_model({}, {}, "")
+    for by in data.draw(st.permutations(sorted(answered))):
+        bill.take(Total(answered[by], by))
+    used = bill.by_model({}, {}, "")
+    assert whole(used.values()).usage == sum((usage for usage, *_ in calls), hidden)
+    assert all(used[model].usage.covers(one.usage) for model, one in live.items()), "what was counted live stays"
+    if all(asked == by for _, asked, by in calls):
+        assert {model: one.usage for model, one in used.items()} == answered
+
+
+def test_dollars_and_tokens_are_those_of_the_calls_whatever_name_the_totals_have() -> None:
+    """As with Claude behind a gateway, whose answers have a name of their own, in two runs of one conversation."""
+    bill, earlier = Bill(), {"glm": Used(Usage(1000, 50), 0.01)}
+    bill.take(Spent("msg-1", Usage(2000, 100), "glm"))
+    bill.take(Total(Usage(2900, 140), "opus", 0.03, whole=True))
+    bill.take(Total(Usage(100, 10), "haiku", 0.001, whole=True))
+    assert bill.by_model({}, earlier, "opus", {}) == {"glm": Used(Usage(2000, 100), 0.021, calls=1)}
+    assert bill.whole(earlier, "opus") == {"glm"}
+    bill.take(Spent("msg-2", Usage(10, 1), "opus"))
+    assert bill.whole({}, "opus") == {"opus"}, "a name that agrees is that of the model; glm used more than is left"
+
+
+turns = st.lists(
+    st.lists(st.tuples(usages, st.sampled_from(["gw-opus", "gw-haiku", "gw-fable"])), max_size=3), max_size=5
+)
+
+
+@given(turns, usages, st.integers(0, 4), st.lists(st.booleans(), min_size=5, max_size=5))
+def test_behind_a_gateway_all_that_totals_say_is_counted_once_however_many_names_come_up(
+    turns: list[list[tuple[Usage, str]]], unseen: Usage, resumed: int, looked: list[bool]
+) -> None:
+    """A conversation in two runs, whose calls have other names than its totals, is looked at now and then."""
+    bill, said, number = Bill(), Usage(), 0
+    runs, earlier = [Rows("run-1")], dict[str, Used]()
+    for turn, calls in enumerate(turns):
+        if turn == resumed:
+            bill, earlier = Bill(), runs[0].used()
+            runs.append(Rows("run-2"))
+        for usage, name in calls:
+            number += 1
+            bill.take(Spent(f"msg-{number}", usage, name))
+            said += usage
+            if looked[turn]:
+                runs[-1].count(bill.by_model({}, earlier, "gw-opus", {}), "today")
+        if number:  # a call is told of before what it cost
+            bill.take(Total(said, "opus", said.tokens / 1000, whole=True))
+            bill.take(Total(unseen, "haiku", 1.0, whole=True))
+            runs[-1].count(bill.by_model({}, earlier, "gw-opus", {}), "today")
+    told = whole(used for rows in runs for used in rows.used().values())
+    if number:
+        assert told.cost == pytest.approx(said.tokens / 1000 + 1.0)
+        assert (told.usage, told.unpriced) == (said + unseen, 0)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_model_that_comes_in_later_does_not_get_what_another_has_spent_unseen(resumed: bool) -> None:
+    """As Claude has it: it names what it spends itself in totals alone, and a sub-agent has a model of its own."""
+    bill, rows = Bill(), Rows()
+    rates = {"sonnet": Used(Usage(1000), 0.01)}
+    mine = [Total(Usage(1000, 100), "opus", 0.05, whole=True), Total(Usage(500, 5), "haiku", 0.1, whole=True)]
+    earlier: dict[str, Used] = (
+        {"opus": Used(Usage(1000, 100), 0.05), "haiku": Used(Usage(500, 5), 0.1)} if resumed else {}
+    )
+    first: list[Spent | Total] = [] if resumed else [Spent("1", Usage(1000, 100), "opus")]
+    for word in (*first, *mine, Spent("2", Usage(50_000), "sonnet")):
+        bill.take(word)
+        rows.count(bill.by_model({"haiku": Price(input=1e6)}, earlier, "opus", rates), "today")
+    assert rows.used()["sonnet"] == Used(Usage(50_000), 0.5, 0, 1)
+    for word in (*mine, Total(Usage(50_000), "sonnet", 0.6, whole=True)):
+        bill.take(word)
+    rows.count(bill.by_model({}, earlier, "opus", rates), "today")
+    assert whole(rows.used().values()).cost == pytest.approx(0.6 if resumed else 0.75)
+
+
+def test_a_model_that_was_asked_costs_what_the_one_that_answered_does() -> None:
+    bill = Bill()
+    bill.take(Spent("1", Usage(100), "auto"))
+    assert bill.by_model({"pro": Price(input=1e6)}, {}, "auto")["auto"] == Used(Usage(100), 0.0, 100, 1)
+    bill.take(Total(Usage(150), "pro"))
+    used = bill.by_model({"pro": Price(input=1e6)}, {}, "auto")
+    assert used == {"auto": Used(Usage(100), 100.0, 0, 1), "pro": Used(Usage(50), 50.0)}
+    assert bill.by_model({"pro": Price(input=1e6), "auto": Price(input=2e6)}, {}, "auto")["auto"].cost == 200.0

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core import batches
-from covey.core.needs import Need, Policy, is_met
-from covey.core.tasks import ENDED, WAITING, Status, Task
+from covey.core.board.needs import Need, Policy, is_met
+from covey.core.board.tasks import ENDED, WAITING, Status, Task
+from covey.core.fleet import batches
+from covey.core.fleet.sessions import Goal, Session, SessionKind
 
 USUAL = (Status.TODO, Status.TODO, Status.TODO, Status.DOING, Status.BLOCKED)
 FROM_WORK = (Status.TODO, Status.REVIEW, Status.MERGING, Status.BLOCKED, Status.DONE)
@@ -124,3 +127,20 @@ def test_a_batch_ends_however_it_goes_on(board: Board) -> None:
 
 def test_nothing_is_over_at_once() -> None:
     assert batches.is_over([], {}, ())
+
+
+@pytest.mark.parametrize(
+    ("task", "session", "taken"),
+    [
+        ({}, None, True),
+        ({"assignee": "ada"}, None, False),
+        ({"assignee": "ada"}, Session(name="ada", kind=SessionKind.OUTSIDE), False),
+        ({"assignee": "ada"}, Session(name="ada", kind=SessionKind.RUN, goal=Goal.WORKING), True),
+        ({"front": "ada"}, Session(name="ada", kind=SessionKind.RUN, goal=Goal.WORKING), True),
+        ({"front": "ada"}, Session(name="ada", kind=SessionKind.RUN, goal=Goal.STOPPED), False),
+    ],
+)
+def test_covey_takes_what_is_for_anybody_or_for_a_session_that_it_runs(
+    task: dict[str, Any], session: Session | None, taken: bool
+) -> None:
+    assert batches.will_be_taken(Task(id="T-1", ordinal=1, title="t", **task), session) is taken

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.lifetime import PAGE_PATIENCE, Reliance, reasons
+from covey.core.fleet.daemon_lifetime import PAGE_ABSENCE_S, Reliance, reasons
 
 RELIANCES = st.builds(
     Reliance,
     kept=st.booleans(),
-    page_away=st.none() | st.floats(0, 2 * PAGE_PATIENCE),
+    page_away=st.none() | st.floats(0, 2 * PAGE_ABSENCE_S),
     sessions=st.lists(st.sampled_from(["ada", "bob", "cy", "dot", "eve"]), unique=True).map(tuple),
     branches=st.integers(0, 3),
 )
@@ -18,7 +18,7 @@ RELIANCES = st.builds(
 
 @given(RELIANCES)
 def test_it_stays_exactly_as_long_as_somebody_needs_it(seen: Reliance) -> None:
-    page = seen.page_away is not None and seen.page_away <= PAGE_PATIENCE
+    page = seen.page_away is not None and seen.page_away <= PAGE_ABSENCE_S
     assert len(reasons(seen)) == sum((seen.kept, page, bool(seen.sessions), bool(seen.branches)))
 
 

@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from covey.core import runs, sessions
-from covey.core.dispatch import MOST_OUTPUT, Step, next_step, why_end
-from covey.core.launches import Observation
-from covey.core.runs import Ending, Run
-from covey.core.sessions import Goal, Kind, Session
+from covey.core.fleet import runs, sessions
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.next_step import MAX_OUTPUT_BYTES, Step, next_step, why_end
+from covey.core.fleet.runs import Ending, Run
+from covey.core.fleet.sessions import Goal, Session, SessionKind
 from covey.errors import CoveyError
 
 RUN = Run(id="run-1", ordinal=1, session="ada", task="T-1", fence=1, agent="scripted")
@@ -60,7 +60,7 @@ def allowed(
 @pytest.mark.parametrize("goal", Goal)
 @pytest.mark.parametrize("paused", [False, True])
 def test_for_every_state_there_is_one_step_and_the_state_allows_it(goal: Goal, paused: bool) -> None:
-    session = Session(name="ada", kind=Kind.RUN, goal=goal)
+    session = Session(name="ada", kind=SessionKind.RUN, goal=goal)
     with_run = itertools.product((RUN, replace(RUN, ending="stopped"), replace(RUN, base="c0ffee")), SEEN)
     for (run, seen), holds, ending in itertools.product([(None, None), *with_run], (False, True), (None, WHY)):
         step = next_step(session, run, seen, paused=paused, holds=holds, ending=ending)
@@ -80,7 +80,7 @@ def test_for_every_state_there_is_one_step_and_the_state_allows_it(goal: Goal, p
     ],
 )
 def test_a_run_must_stop(goal: Goal, theirs: bool, at_work: float, why: Ending | None) -> None:
-    session = Session(name="ada", kind=Kind.RUN, goal=goal)
+    session = Session(name="ada", kind=SessionKind.RUN, goal=goal)
     assert why_end(session, RUN, theirs=theirs, at_work=at_work, limit=60.0) == why
 
 
@@ -94,21 +94,21 @@ def test_a_run_must_stop(goal: Goal, theirs: bool, at_work: float, why: Ending |
     ],
 )
 def test_a_conversation_changes_hands_by_a_new_run(attached: str | None, person: bool, why: Ending | None) -> None:
-    session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING, attached=attached)
+    session = Session(name="ada", kind=SessionKind.RUN, goal=Goal.WORKING, attached=attached)
     assert why_end(session, replace(RUN, person=person), theirs=True, at_work=0.0, limit=60.0) == why
 
 
 def test_the_run_of_a_person_has_no_end_but_its_own() -> None:
-    session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING, attached="owner")
+    session = Session(name="ada", kind=SessionKind.RUN, goal=Goal.WORKING, attached="owner")
     run = replace(RUN, person=True)
-    assert why_end(session, run, theirs=True, at_work=1e9, limit=60.0, printed=2 * MOST_OUTPUT) is None
+    assert why_end(session, run, theirs=True, at_work=1e9, limit=60.0, printed=2 * MAX_OUTPUT_BYTES) is None
     assert why_end(session, run, theirs=False, at_work=0.0, limit=60.0) is not None
 
 
 def test_a_run_that_prints_without_end_must_stop() -> None:
-    session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING)
-    assert why_end(session, RUN, theirs=True, at_work=0.0, limit=60.0, printed=MOST_OUTPUT) is None
-    ending = why_end(session, RUN, theirs=True, at_work=0.0, limit=60.0, printed=MOST_OUTPUT + 1)
+    session = Session(name="ada", kind=SessionKind.RUN, goal=Goal.WORKING)
+    assert why_end(session, RUN, theirs=True, at_work=0.0, limit=60.0, printed=MAX_OUTPUT_BYTES) is None
+    ending = why_end(session, RUN, theirs=True, at_work=0.0, limit=60.0, printed=MAX_OUTPUT_BYTES + 1)
     assert ending == Ending("The run printed more than 256 MiB.", fault=True)
 
 
@@ -117,7 +117,7 @@ class Simulated(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.session = Session(name="ada", kind=Kind.RUN, goal=Goal.WORKING)
+        self.session = Session(name="ada", kind=SessionKind.RUN, goal=Goal.WORKING)
         self.paused = False
         self.run: Run | None = None
         self.program = Observation(known=False, alive=False)
@@ -133,7 +133,7 @@ class Simulated(RuleBasedStateMachine):
     def tell(self, verb: object) -> None:
         assert callable(verb)
         if self.session.removed:
-            self.session = Session(name="ada", kind=Kind.RUN)
+            self.session = Session(name="ada", kind=SessionKind.RUN)
         try:
             event = verb(self.session)
         except CoveyError:

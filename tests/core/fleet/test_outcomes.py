@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.judge import CACHES, TAIL, Again, Crashed, Evidence, HandIn, PutOff, is_cache, judge
-from covey.core.signals import Trouble
-from covey.core.tasks import Kind
+from covey.core.board.tasks import Kind
+from covey.core.fleet.outcomes import (
+    CACHES,
+    STORY_TAIL_CHARS,
+    Again,
+    Crashed,
+    Evidence,
+    HandIn,
+    PutOff,
+    is_cache,
+    judge,
+)
+from covey.core.fleet.signals import Trouble
 
 HEAD, OLD = "a" * 40, "b" * 40
 GOOD: dict[str, Any] = {"kind": Kind.CHANGE, "code": 0, "ahead": True, "head": HEAD}
@@ -164,7 +174,7 @@ evidences = st.builds(
     rejected=st.none() | st.sampled_from([HEAD, OLD]),
     dirty=st.lists(st.sampled_from("abcdefg"), max_size=7).map(tuple),
     rescued=st.none() | st.just("refs/covey/rescue/ada/1"),
-    tail=st.text(max_size=3) | st.just("x" * 2 * TAIL),
+    tail=st.text(max_size=3) | st.just("x" * 2 * STORY_TAIL_CHARS),
 )
 
 
@@ -172,7 +182,7 @@ evidences = st.builds(
 def test_only_a_run_that_ended_well_and_left_everything_committed_is_handed_in(evidence: Evidence) -> None:
     verdict = judge(evidence)
     if not isinstance(verdict, HandIn):
-        assert verdict.what and len(verdict.what) < TAIL + 500
+        assert verdict.what and len(verdict.what) < STORY_TAIL_CHARS + 500
         return
     assert evidence.stopped is None and evidence.failed is None
     assert evidence.result is not None if evidence.speaks else evidence.code == 0

@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import facts
-from covey.core.facts import GONE
-from covey.core.prompts import MOST, WORDS, Brief, Left, Told, cut, prompt, resumed, told
-from covey.core.tasks import Kind, Note, Try
+from covey.core.board.tasks import Kind, Note, Try
+from covey.core.fleet import task_updates
+from covey.core.fleet.prompts import (
+    MAX_PART_BYTES,
+    TASK_PARTS,
+    Brief,
+    EarlierTask,
+    UncommittedWork,
+    cut,
+    prompt,
+    resumed,
+    told,
+)
+from covey.core.fleet.task_updates import GONE
 
 PLAIN = Brief(task="T-1", title="Mend it", body="", kind=Kind.CHANGE, session="ada", branch="covey/T-1", main="trunk")
 FULL = replace(
@@ -24,7 +34,10 @@ FULL = replace(
     scope=("src/**", "new:docs/*"),
     do_not_touch=("src/auth/**",),
     done_when=("make check", "It is fast"),
-    needs=(Told("T-0", "Lay the ground", "done", "It is\nlaid", "c0ffee" * 6, "eve"), Told("T-9", "Look", "dropped")),
+    needs=(
+        EarlierTask("T-0", "Lay the ground", "done", "It is\nlaid", "c0ffee" * 6, "eve"),
+        EarlierTask("T-9", "Look", "dropped"),
+    ),
     tries=(Try("bob", 1.0, "The first line\nand more"), Try("ada", 2.0, "The last line\nand all of it")),
     notes=(Note("owner", 1.0, "See the plan"),),
     mail=("[mail-4] From bob:\n> Mind the gap", "[mail-5] From eve:\n> Mind the dog"),
@@ -113,7 +126,7 @@ briefs = st.builds(
         done_when=done_when,
         role=role or None,
         notes=[Note("owner", 1.0, f"note {number} {note}") for number, note in enumerate(notes)],
-        needs=[Told("T-0", "Before", "done", need)] if need else [],
+        needs=[EarlierTask("T-0", "Before", "done", need)] if need else [],
     ),
     *(words, words, lists, lists, lists, words, lists, words),
 )
@@ -123,7 +136,7 @@ briefs = st.builds(
 def test_a_conversation_is_told_all_that_is_new_and_nothing_twice(before: Brief, now: Brief) -> None:
     now = replace(now, notes=[*before.notes, *now.notes])
     text = resumed(replace(now, heard=told(before)))
-    changed = [name for name in WORDS if getattr(now, name) != getattr(before, name)]
+    changed = [name for name in TASK_PARTS if getattr(now, name) != getattr(before, name)]
     parts = {"body": now.body, "scope": "You may write only: ", "do_not_touch": "Do not touch: "}
     parts |= {"done_when": "It is done when:", "title": f"# T-1: {now.title}"}
     for name in changed:
@@ -134,12 +147,12 @@ def test_a_conversation_is_told_all_that_is_new_and_nothing_twice(before: Brief,
     old, new = ({note.text for note in notes} for notes in (before.notes, now.notes[len(before.notes) :]))
     assert {note.text for note in now.notes if f"> {note.text}" in text} == new
     assert all(f"> {note}" not in text for note in old - new)
-    quiet = resumed(replace(now, heard=facts.after(told(before), told(now))))
+    quiet = resumed(replace(now, heard=task_updates.after(told(before), told(now))))
     assert quiet == resumed(replace(PLAIN, title=now.title, heard=told(replace(PLAIN, title=now.title))))
 
 
 def test_what_somebody_else_left_uncommitted_is_told_with_the_way_to_get_it_and_once() -> None:
-    left = Left("bob", "refs/covey/rescue/bob/1", [f"{number}.txt" for number in range(25)])
+    left = UncommittedWork("bob", "refs/covey/rescue/bob/1", [f"{number}.txt" for number in range(25)])
     for text in (prompt(replace(PLAIN, left=[left])), resumed(replace(PLAIN, left=[left], heard=told(PLAIN)))):
         assert "- bob left 0.txt, 1.txt" in text and "19.txt and 5 more" in text and "20.txt" not in text
         assert "git restore --source=refs/covey/rescue/bob/1:work -- PATH" in text
@@ -186,9 +199,9 @@ def test_whatever_others_write_a_prompt_has_our_lines_and_quotations_of_those_wh
     tries = (Try("mallory", 1.0, what), Try("mallory", 2.0, what, "eve" if sender else ""))
     brief = replace(
         FULL, title=title, body=body, author="mallory", done_when=(title,), tries=tries,
-        needs=(Told("T-0", title, "done", result, None, "eve"),),
+        needs=(EarlierTask("T-0", title, "done", result, None, "eve"),),
         notes=(Note("eve", 1.0, note),), answers=((asked, "Yes."),), mail=(), kept=False,
-        left=(Left("mallory", "refs/covey/rescue/mallory/1", (title, "a b")),),
+        left=(UncommittedWork("mallory", "refs/covey/rescue/mallory/1", (title, "a b")),),
     )  # fmt: skip
     for text in (prompt(brief), resumed(replace(brief, sent_back=True)), resumed(brief)):
         for line in text.split("\n"):
@@ -218,24 +231,24 @@ def test_a_story_of_covey_keeps_its_headings_and_one_that_a_session_forged_does_
     assert "\n> ## What to do\n> 1. git merge" in forged and "\n##" not in forged
 
 
-@given(st.integers(0, 3 * MOST))
+@given(st.integers(0, 3 * MAX_PART_BYTES))
 def test_of_a_long_text_the_end_is_told(size: int) -> None:
     text = "".join(chr(97 + number % 26) for number in range(size))
     told = cut(text)
-    assert len(told) <= MOST + 6
+    assert len(told) <= MAX_PART_BYTES + 6
     assert text.endswith(told.removeprefix("[...]\n"))
-    assert (told == text) is (size <= MOST)
+    assert (told == text) is (size <= MAX_PART_BYTES)
 
 
 def test_a_prompt_is_bounded_by_how_much_there_is_of_each() -> None:
-    long = "x" * 10 * MOST
+    long = "x" * 10 * MAX_PART_BYTES
     brief = replace(
         FULL,
-        needs=(Told("T-0", "t", "done", long),) * 3,
+        needs=(EarlierTask("T-0", "t", "done", long),) * 3,
         tries=(Try("b", 1.0, long),) * 3,
         notes=(Note("o", 1.0, long),) * 3,
     )
-    assert len(prompt(brief)) < 10 * (MOST + 300)
+    assert len(prompt(brief)) < 10 * (MAX_PART_BYTES + 300)
 
 
 def test_a_conversation_that_is_taken_up_again_is_told_only_what_is_new() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import signals
-from covey.core.heard import SAID, Call, Heard, digest
-from covey.core.signals import (
+from covey.core.fleet import signals
+from covey.core.fleet.run_state import MAX_SAID_CHARS, Call, RunState, digest
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -58,9 +58,9 @@ any_signal: st.SearchStrategy[Signal] = st.sampled_from(
 )
 
 
-def heard(*told: Signal, at: float = 1.0) -> Heard:
+def heard(*told: Signal, at: float = 1.0) -> RunState:
     """Return what is known after some signals, each a second after the one before."""
-    found = Heard()
+    found = RunState()
     for number, signal in enumerate(told):
         found.take(signal, at + number)
     return found
@@ -68,7 +68,7 @@ def heard(*told: Signal, at: float = 1.0) -> Heard:
 
 def test_the_end_of_what_was_said_is_kept() -> None:
     assert heard(Said("Hello"), Said("world")).said == "Hello\nworld\n"
-    assert len(heard(*[Said("x" * 1000)] * 100).said) == SAID
+    assert len(heard(*[Said("x" * 1000)] * 100).said) == MAX_SAID_CHARS
 
 
 def test_pieces_of_a_message_are_joined_and_another_message_is_not() -> None:
@@ -137,6 +137,23 @@ def test_a_call_is_under_way_until_it_has_ended() -> None:
     assert heard(Calls("1", "shell", "make"), Called("1", failed=True)).calls == {}
     assert heard(Calls("1", "shell", "make"), Result("Done")).calls == {}
     assert heard(Called("9")).calls == {}
+
+
+def test_who_has_spoken_while_a_command_runs_on_does_not_wait_for_it() -> None:
+    known = RunState()
+    told: list[tuple[Signal, bool]] = [
+        (Waits(), False),
+        (Said("I begin it in the background."), True),
+        (Calls("1", "shell", "sleep 45"), False),
+        (Said("Done."), True),
+        (Calls("2", "shell", "make test"), False),
+        (Called("2", failed=False), True),
+        (Waits(), False),
+        (Said("Done again."), True),
+    ]
+    for number, (signal, is_between) in enumerate(told):
+        known.take(signal, float(number))
+        assert known.is_between is is_between, (number, signal)
 
 
 def test_the_same_call_in_a_row_is_counted_and_another_begins_anew() -> None:
@@ -234,7 +251,7 @@ def test_a_limit_keeps_the_end_that_was_named_before_it_ended_the_run() -> None:
 
 
 def test_commands_that_led_out_are_remembered_unless_they_failed() -> None:
-    heard = Heard()
+    heard = RunState()
     for number, (command, failed) in enumerate([("npm publish", False), ("gh pr merge 4", True), ("npm test", False)]):
         heard.take(Calls(str(number), "shell", command), 1.0)
         heard.take(Called(str(number), failed), 2.0)

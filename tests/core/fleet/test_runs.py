@@ -6,24 +6,25 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import runs
-from covey.core.events import NAMES
-from covey.core.runs import Ended, Ending, Outcome, Run
+from covey.core import nouns
+from covey.core.fleet import runs
+from covey.core.fleet.runs import Ended, Ending, Outcome, Run
+from covey.core.nouns import NAMES
 from covey.errors import Refused
-from covey.store.rows import decode_payload, encode_payload
+from covey.store.engine.rows import decode_payload, encode_payload
 
 BORN = runs.Begun(session="ada", task="T-1", fence=3, agent="scripted")
 texts = st.text(max_size=5)
 
 
 def test_a_run_begins_with_its_claim_and_nothing_else() -> None:
-    run = runs.first("run-7", 7, BORN, 2.0)
+    run = nouns.first(runs.Run, "run-7", 7, BORN, 2.0)
     assert run == Run(id="run-7", ordinal=7, session="ada", task="T-1", fence=3, agent="scripted", begun=2.0)
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_a_run_ends_once(outcome: Outcome) -> None:
-    run = runs.first("run-7", 7, BORN, 2.0)
+    run = nouns.first(runs.Run, "run-7", 7, BORN, 2.0)
     ended = runs.apply(run, runs.end(run, Ended(outcome=outcome, code=1, what="w", commit="c")), 5.0)
     assert (ended.outcome, ended.code, ended.what, ended.commit, ended.ended) == (outcome, 1, "w", "c", 5.0)
     with pytest.raises(Refused, match="run-7 has ended already"):
@@ -36,7 +37,7 @@ class AnyOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.log: list[tuple[str, str]] = []
-        self.run = runs.first("run-1", 1, BORN, 0.0)
+        self.run = nouns.first(runs.Run, "run-1", 1, BORN, 0.0)
 
     def take(self, event: runs.Event) -> None:
         self.log.append((NAMES[type(event)], encode_payload(event)))
@@ -65,7 +66,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_log_tells_the_whole_story(self) -> None:
-        run = runs.first("run-1", 1, BORN, 0.0)
+        run = nouns.first(runs.Run, "run-1", 1, BORN, 0.0)
         for at, (kind, data) in enumerate(self.log, 1):
             payload = decode_payload(kind, data)
             assert isinstance(payload, runs.Event)

@@ -8,34 +8,34 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import sessions
-from covey.core.events import NAMES
-from covey.core.sessions import AWAKE, Goal, Kind, Session, State
+from covey.core.fleet import sessions
+from covey.core.fleet.sessions import Goal, Session, SessionKind, SessionState
+from covey.core.nouns import NAMES
 from covey.errors import CoveyError, Invalid, Refused
-from covey.store.rows import decode_payload, encode_payload
+from covey.store.engine.rows import decode_payload, encode_payload
 
 
 def test_a_run_holds_one_task_unless_told_otherwise_and_an_outsider_any_number() -> None:
-    assert sessions.register(None, Kind.RUN, None, None).wip == 1
-    assert sessions.register(None, Kind.RUN, None, 3).wip == 3
-    assert sessions.register(None, Kind.OUTSIDE, None, None).wip is None
+    assert sessions.register(None, sessions.Registered(kind=SessionKind.RUN)).wip == 1
+    assert sessions.register(None, sessions.Registered(kind=SessionKind.RUN, wip=3)).wip == 3
+    assert sessions.register(None, sessions.Registered(kind=SessionKind.OUTSIDE)).wip is None
 
 
 def test_a_name_in_use_stays_with_its_session() -> None:
     with pytest.raises(Refused, match="There is a session ada already"):
-        sessions.register(Session(name="ada"), Kind.OUTSIDE, None, None)
+        sessions.register(Session(name="ada"), sessions.Registered(kind=SessionKind.OUTSIDE))
 
 
 def test_the_name_of_a_removed_session_is_free_and_its_next_bearer_begins_anew() -> None:
-    gone = Session(name="ada", role="quality", state=State.DEAD, evidence="killed", created=1.0, removed=True)
-    event = sessions.register(gone, Kind.OUTSIDE, None, None)
+    gone = Session(name="ada", role="quality", state=SessionState.DEAD, evidence="killed", created=1.0, removed=True)
+    event = sessions.register(gone, sessions.Registered(kind=SessionKind.OUTSIDE))
     assert sessions.first("ada", 7, event, 9.0) == Session(name="ada", ordinal=7, created=9.0, updated=9.0)
 
 
 @pytest.mark.parametrize("wip", [0, -1])
 def test_a_limit_below_one_makes_no_sense(wip: int) -> None:
     with pytest.raises(Invalid, match="at least 1"):
-        sessions.register(None, Kind.OUTSIDE, None, wip)
+        sessions.register(None, sessions.Registered(kind=SessionKind.OUTSIDE, wip=wip))
 
 
 @pytest.mark.parametrize(("wip", "holding"), [(1, 0), (3, 2), (None, 1000)])
@@ -49,64 +49,64 @@ def test_a_session_at_its_limit_may_take_no_more(wip: int, holding: int, said: s
         sessions.may_take(Session(name="ada", wip=wip), holding)
 
 
-@pytest.mark.parametrize("state", State)
-def test_the_same_state_twice_is_one_event(state: State) -> None:
+@pytest.mark.parametrize("state", SessionState)
+def test_the_same_state_twice_is_one_event(state: SessionState) -> None:
     assert sessions.change(Session(name="ada", state=state), state, "again") is None
 
 
-@pytest.mark.parametrize("start", [State.STARTING, *AWAKE, State.PAUSED])
-def test_whoever_lives_can_die(start: State) -> None:
-    assert sessions.change(Session(name="ada", state=start), State.DEAD, "exit 1") == sessions.Changed(
-        State.DEAD, "exit 1"
+@pytest.mark.parametrize("start", [state for state in SessionState if state is not SessionState.DEAD])
+def test_whoever_lives_can_die(start: SessionState) -> None:
+    assert sessions.change(Session(name="ada", state=start), SessionState.DEAD, "exit 1") == sessions.Changed(
+        SessionState.DEAD, "exit 1"
     )
 
 
 @pytest.mark.parametrize(
     ("start", "end"),
     [
-        (State.STARTING, State.WORKING),
-        (State.WORKING, State.IDLE),
-        (State.WORKING, State.NEEDS_YOU),
-        (State.NEEDS_YOU, State.WORKING),
-        (State.WORKING, State.LIMITED),
-        (State.WORKING, State.COMPACTING),
-        (State.COMPACTING, State.WORKING),
-        (State.WORKING, State.STALLED),
-        (State.STALLED, State.WORKING),
-        (State.WORKING, State.PAUSED),
-        (State.PAUSED, State.STARTING),
-        (State.STALLED, State.STARTING),
-        (State.DEAD, State.STARTING),
-        (State.DEAD, State.IDLE),
+        (SessionState.STARTING, SessionState.WORKING),
+        (SessionState.WORKING, SessionState.IDLE),
+        (SessionState.WORKING, SessionState.NEEDS_YOU),
+        (SessionState.NEEDS_YOU, SessionState.WORKING),
+        (SessionState.WORKING, SessionState.LIMITED),
+        (SessionState.WORKING, SessionState.COMPACTING),
+        (SessionState.COMPACTING, SessionState.WORKING),
+        (SessionState.WORKING, SessionState.STALLED),
+        (SessionState.STALLED, SessionState.WORKING),
+        (SessionState.WORKING, SessionState.PAUSED),
+        (SessionState.PAUSED, SessionState.STARTING),
+        (SessionState.STALLED, SessionState.STARTING),
+        (SessionState.DEAD, SessionState.STARTING),
+        (SessionState.DEAD, SessionState.IDLE),
         # What is seen of a run is shown whatever was shown before: it may have been taken up by a new daemon.
-        (State.PAUSED, State.STALLED),
-        (State.PAUSED, State.NEEDS_YOU),
-        (State.STARTING, State.COMPACTING),
+        (SessionState.PAUSED, SessionState.STALLED),
+        (SessionState.PAUSED, SessionState.NEEDS_YOU),
+        (SessionState.STARTING, SessionState.COMPACTING),
     ],
 )
-def test_a_session_goes(start: State, end: State) -> None:
+def test_a_session_goes(start: SessionState, end: SessionState) -> None:
     assert sessions.change(Session(name="ada", state=start), end, "seen") == sessions.Changed(end, "seen")
 
 
 @pytest.mark.parametrize(
     ("start", "end"),
     [
-        (State.DEAD, State.WORKING),
-        (State.DEAD, State.NEEDS_YOU),
-        (State.DEAD, State.PAUSED),
-        (State.DEAD, State.LIMITED),
-        (State.DEAD, State.COMPACTING),
-        (State.WORKING, State.STARTING),
+        (SessionState.DEAD, SessionState.WORKING),
+        (SessionState.DEAD, SessionState.NEEDS_YOU),
+        (SessionState.DEAD, SessionState.PAUSED),
+        (SessionState.DEAD, SessionState.LIMITED),
+        (SessionState.DEAD, SessionState.COMPACTING),
+        (SessionState.WORKING, SessionState.STARTING),
     ],
 )
-def test_a_session_does_not_go(start: State, end: State) -> None:
+def test_a_session_does_not_go(start: SessionState, end: SessionState) -> None:
     with pytest.raises(Refused, match=f"ada cannot go from {start} to {end}"):
         sessions.change(Session(name="ada", state=start), end, "seen")
 
 
 def test_a_session_is_removed_once() -> None:
     after = sessions.apply(Session(name="ada"), sessions.remove(Session(name="ada")), 4.0)
-    assert (after.removed, after.state, after.updated) == (True, State.DEAD, 4.0)
+    assert (after.removed, after.state, after.updated) == (True, SessionState.DEAD, 4.0)
     with pytest.raises(Refused, match="removed already"):
         sessions.remove(after)
 
@@ -130,7 +130,7 @@ GOALS: dict[str, tuple[Callable[[Session], sessions.Event | None], dict[Goal, Go
 @pytest.mark.parametrize("verb", GOALS)
 def test_a_session_is_told_what_it_shall_do(verb: str, goal: Goal) -> None:
     rule, ends = GOALS[verb]
-    session = Session(name="ada", kind=Kind.RUN, goal=goal)
+    session = Session(name="ada", kind=SessionKind.RUN, goal=goal)
     if goal not in ends:
         with pytest.raises(Refused, match=r"^ada "):
             rule(session)
@@ -141,14 +141,14 @@ def test_a_session_is_told_what_it_shall_do(verb: str, goal: Goal) -> None:
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "pause", "resume"])
-@pytest.mark.parametrize("kind", [Kind.OUTSIDE, Kind.PERSON])
-def test_who_is_not_run_by_covey_cannot_be_told(verb: str, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [SessionKind.OUTSIDE, SessionKind.PERSON])
+def test_who_is_not_run_by_covey_cannot_be_told(verb: str, kind: SessionKind) -> None:
     with pytest.raises(Refused, match="covey does not run it"):
         GOALS[verb][0](Session(name="ada", kind=kind))
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_session_at_work_leaves_only_by_force(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", SessionKind)
+def test_a_session_at_work_leaves_only_by_force(kind: SessionKind) -> None:
     session = Session(name="ada", kind=kind)
     with pytest.raises(Refused, match="ada is at work") as refused:
         sessions.leave(session, at_work=True, force=False)
@@ -157,9 +157,9 @@ def test_a_session_at_work_leaves_only_by_force(kind: Kind) -> None:
 
 
 def test_a_session_keeps_its_agent_and_batch() -> None:
-    event = sessions.register(None, Kind.RUN, None, None, agent="scripted", batch="night")
+    event = sessions.register(None, sessions.Registered(kind=SessionKind.RUN, agent="scripted", batch="night"))
     assert sessions.first("ada", 7, event, 9.0) == Session(
-        name="ada", ordinal=7, kind=Kind.RUN, wip=1, agent="scripted", batch="night", created=9.0, updated=9.0
+        name="ada", ordinal=7, kind=SessionKind.RUN, wip=1, agent="scripted", batch="night", created=9.0, updated=9.0
     )
 
 
@@ -181,16 +181,20 @@ class AnyOrder(RuleBasedStateMachine):
         assert session is not None
         return sessions.apply(session, event, at)
 
-    @rule(kind=st.sampled_from(Kind), role=st.none() | st.just("quality"), wip=st.none() | st.integers(min_value=-1))
-    def register(self, kind: Kind, role: str | None, wip: int | None) -> None:
+    @rule(
+        kind=st.sampled_from(SessionKind),
+        role=st.none() | st.just("quality"),
+        wip=st.none() | st.integers(min_value=-1),
+    )
+    def register(self, kind: SessionKind, role: str | None, wip: int | None) -> None:
         try:
-            event = sessions.register(self.session, kind, role, wip)
+            event = sessions.register(self.session, sessions.Registered(kind=kind, role=role, wip=wip))
         except CoveyError:
             return
         self.take(event)
 
-    @rule(state=st.sampled_from(State), evidence=st.text(max_size=5))
-    def change(self, state: State, evidence: str) -> None:
+    @rule(state=st.sampled_from(SessionState), evidence=st.text(max_size=5))
+    def change(self, state: SessionState, evidence: str) -> None:
         if self.session is None:
             return
         try:
@@ -233,11 +237,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def who_is_removed_is_dead(self) -> None:
-        assert self.session is None or not self.session.removed or self.session.state is State.DEAD
+        assert self.session is None or not self.session.removed or self.session.state is SessionState.DEAD
 
     @invariant()
     def only_what_covey_runs_shall_work(self) -> None:
-        if self.session is not None and self.session.kind is not Kind.RUN:
+        if self.session is not None and self.session.kind is not SessionKind.RUN:
             assert self.session.goal in (Goal.STOPPED, Goal.REMOVED)
 
     @invariant()

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import signals
-from covey.core.actions import LONGEST, action_of, told
-from covey.core.heard import Heard
-from covey.core.signals import (
+from covey.core.fleet import signals
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -25,11 +24,12 @@ from covey.core.signals import (
     Waits,
     Wants,
 )
+from covey.core.history.actions import MAX_ACTION_CHARS, action_of, told
 
 
 def after(*said: Signal) -> str | None:
     """Return the action of a run that has let us know this, one thing a second."""
-    heard = Heard()
+    heard = RunState()
     for at, signal in enumerate(said):
         heard.take(signal, float(at))
     action = action_of(heard, "/trees/ada")
@@ -79,7 +79,7 @@ def test_the_action_is_the_last_that_means_something() -> None:
 
 
 def test_an_action_is_told_with_the_time_since_when_it_lasts() -> None:
-    heard = Heard()
+    heard = RunState()
     heard.take(Calls("1", "shell", "make"), 5.0)
     heard.take(signals.Spent("c", signals.Usage(1)), 9.0)
     action = action_of(heard)
@@ -102,11 +102,11 @@ def test_whatever_an_agent_says_its_action_is_one_short_line_in_which_all_is_see
 ) -> None:
     for over in (False, True):
         said = told(tool, about, root, over=over)
-        assert 0 < len(said) <= LONGEST and said == said.strip()
+        assert 0 < len(said) <= MAX_ACTION_CHARS and said == said.strip()
         assert all(char == " " or unicodedata.category(char)[0] not in "CZ" for char in said)
 
 
 @given(st.lists(st.one_of(*(st.from_type(kind) for kind in (Calls, Called, Asks, Said, Limited, Result, Failed)))))
 def test_any_signals_lead_to_an_action_that_fits(drawn: list[Signal]) -> None:
     said = after(*drawn)
-    assert said is None or 0 < len(said) <= LONGEST
+    assert said is None or 0 < len(said) <= MAX_ACTION_CHARS

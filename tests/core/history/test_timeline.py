@@ -8,12 +8,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.sessions import State
-from covey.core.strips import Doing, Span, Turn, strip
+from covey.core.fleet.sessions import SessionState
+from covey.core.history.timeline import Doing, Span, Turn, strip
 
 SINCE, UNTIL = 1_000.0, 2_000.0
 moments = st.sampled_from([SINCE, 1_250.0, 1_500.0, UNTIL]) | st.floats(SINCE - 500, UNTIL + 500)
-turns = st.lists(st.builds(Turn, moments, st.none() | st.sampled_from(State), st.just("seen")), max_size=40)
+turns = st.lists(st.builds(Turn, moments, st.none() | st.sampled_from(SessionState), st.just("seen")), max_size=40)
 in_order = turns.map(lambda found: sorted(found, key=lambda turn: turn.at))
 absences = st.lists(st.tuples(moments, moments).map(lambda pair: (min(pair), max(pair))), max_size=3)
 limits = st.integers(1, 30)
@@ -27,7 +27,7 @@ def shares(spans: list[Span]) -> dict[Doing, float]:
     return times
 
 
-def state_at(found: list[Turn], moment: float) -> State | None:
+def state_at(found: list[Turn], moment: float) -> SessionState | None:
     """Return the state at a moment that is no border, read straight from the turns."""
     return next((turn.state for turn in reversed(found) if turn.at <= moment), None)
 
@@ -71,19 +71,21 @@ def test_what_lasts_twice_its_share_of_the_window_is_never_left_out(found: list[
 
 
 def test_a_session_that_never_rests_is_not_shown_as_if_it_had() -> None:
-    restless = [Turn(SINCE + n, State.WORKING if n % 4 else State.NEEDS_YOU) for n in range(1_000)]
+    restless = [Turn(SINCE + n, SessionState.WORKING if n % 4 else SessionState.NEEDS_YOU) for n in range(1_000)]
     times = shares(strip(restless, SINCE, UNTIL, most=300))
     assert len(strip(restless, SINCE, UNTIL, most=300)) <= 300
     assert times[Doing.NEEDS_YOU] > 150 and times[Doing.WORKING] > 600
 
 
 def test_a_clock_that_was_set_back_makes_no_span_negative() -> None:
-    spans = strip([Turn(1_500.0, State.WORKING), Turn(1_400.0, State.IDLE)], SINCE, UNTIL)
+    spans = strip([Turn(1_500.0, SessionState.WORKING), Turn(1_400.0, SessionState.IDLE)], SINCE, UNTIL)
     assert spans == [Span(1_500.0, UNTIL, Doing.IDLE)]
 
 
 def test_what_was_before_the_window_goes_on_in_it() -> None:
-    spans = strip([Turn(10.0, State.LIMITED, "429"), Turn(1_200.0, State.WORKING, "a call")], SINCE, UNTIL)
+    spans = strip(
+        [Turn(10.0, SessionState.LIMITED, "429"), Turn(1_200.0, SessionState.WORKING, "a call")], SINCE, UNTIL
+    )
     assert spans == [
         Span(SINCE, 1_200.0, Doing.LIMITED, "429"),
         Span(1_200.0, UNTIL, Doing.WORKING, "a call"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.signals import (
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -26,7 +26,7 @@ from covey.core.signals import (
     Wants,
     Works,
 )
-from covey.core.transcripts import Transcript
+from covey.core.history.transcripts import Transcript
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.expiry import JUMP, Instant, Watch, claim_ttl
-from covey.core.sessions import Kind
+from covey.core.fleet.sessions import SessionKind
+from covey.core.leases.expiry import CLOCK_JUMP_S, Instant, Watch, claim_ttl
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Step:
 
     @property
     def jumps(self) -> bool:
-        return self.asleep > JUMP or abs(self.asleep + self.turned) > JUMP
+        return self.asleep > CLOCK_JUMP_S or abs(self.asleep + self.turned) > CLOCK_JUMP_S
 
 
 def after(now: Instant, step: Step) -> Instant:
@@ -91,6 +91,8 @@ def test_time_asleep_does_not_count_as_watched() -> None:
     assert watch.expired(None, 10.0) and not watch.expired(None, 11.0)
 
 
-@pytest.mark.parametrize(("kind", "ttl"), [(Kind.RUN, 60.0), (Kind.OUTSIDE, 3600.0), (Kind.PERSON, None)])
-def test_a_claim_survives_silence(kind: Kind, ttl: float | None) -> None:
+@pytest.mark.parametrize(
+    ("kind", "ttl"), [(SessionKind.RUN, 60.0), (SessionKind.OUTSIDE, 3600.0), (SessionKind.PERSON, None)]
+)
+def test_a_claim_survives_silence(kind: SessionKind, ttl: float | None) -> None:
     assert claim_ttl(kind, outside=3600.0, run=60.0) == ttl

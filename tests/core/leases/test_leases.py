@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import globs, leases
-from covey.core.events import NAMES
+from covey.core import globs
 from covey.core.fold import State as Folded
-from covey.core.leases import Lease, State, Taken
+from covey.core.leases import leases
+from covey.core.leases.leases import Lease, LeaseState, Taken
+from covey.core.nouns import NAMES
 from covey.errors import CoveyError, Invalid, Refused
-from covey.store.rows import decode_payload, encode_payload
+from covey.store.engine.rows import decode_payload, encode_payload
 
 
 def make(*resources: str, holder: str = "ada", shared: bool = False) -> Lease:
@@ -102,8 +103,8 @@ def test_what_one_holds_oneself_is_no_conflict() -> None:
     leases.take(wish("src/a.py", holder="ada"), [make("src/**")])
 
 
-@pytest.mark.parametrize("state", [State.GIVEN, State.EXPIRED])
-def test_a_lease_that_ended_is_no_conflict(state: State) -> None:
+@pytest.mark.parametrize("state", [LeaseState.GIVEN, LeaseState.EXPIRED])
+def test_a_lease_that_ended_is_no_conflict(state: LeaseState) -> None:
     leases.take(wish("src/a.py"), [replace(make("src/**"), state=state)])
 
 
@@ -119,7 +120,7 @@ def test_only_shared_leases_share(mine: bool, theirs: bool, granted: bool) -> No
             leases.take(wish("src/a.py", shared=mine), [other])
 
 
-@pytest.mark.parametrize("count", [0, leases.MOST + 1])
+@pytest.mark.parametrize("count", [0, leases.MAX_RESOURCES + 1])
 def test_a_lease_covers_a_bounded_number_of_resources(count: int) -> None:
     with pytest.raises(Invalid, match="covers 1 to 64"):
         leases.take(wish(*(f"port:{i}" for i in range(count))), [])
@@ -129,7 +130,7 @@ def test_a_lease_covers_a_bounded_number_of_resources(count: int) -> None:
 
 
 def test_who_waits_comes_before_who_came_later_and_never_in_the_way_of_who_came_first() -> None:
-    first, second = (replace(make("a", holder=name), id=name, state=State.WAITING) for name in ("bob", "carl"))
+    first, second = (replace(make("a", holder=name), id=name, state=LeaseState.WAITING) for name in ("bob", "carl"))
     first, second = replace(first, fence=5), replace(second, fence=6)
     assert leases.meets(first, [first, second]) == []
     assert [lease.id for _, _, lease in leases.meets(second, [first, second])] == ["bob"]
@@ -238,7 +239,7 @@ class AnyOrder(RuleBasedStateMachine):
         try:
             event = leases.give(lease, by, owner=False)
         except CoveyError:
-            if not expire or lease.state is not State.LIVE:
+            if not expire or lease.state is not LeaseState.LIVE:
                 return
             event = leases.Expired("silence")  # type: ignore[assignment]
         at = self.write(lease.id, event)
@@ -246,7 +247,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_granted_twice(self) -> None:
-        live = [lease for lease in self.leases.values() if lease.state is State.LIVE]
+        live = [lease for lease in self.leases.values() if lease.state is LeaseState.LIVE]
         for one, other in combinations(live, 2):
             if one.holder == other.holder or (one.shared and other.shared):
                 continue
@@ -259,7 +260,7 @@ class AnyOrder(RuleBasedStateMachine):
         for seq, (subject, kind, data) in enumerate(self.log, 1):
             payload = decode_payload(kind, data)
             state.fold(seq=seq, at=float(seq), actor="x", kind=kind, subject=subject, payload=payload)
-        assert state.leases == self.leases
+        assert state.tables["leases"] == self.leases
 
 
 TestAnyOrder = AnyOrder.TestCase

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import force, globs, leases
-from covey.core.force import Force, Index, Reader, Step, Write
-from covey.core.leases import Lease, Origin, State
-from covey.core.tasks import Task
+from covey.core import globs
+from covey.core.board.tasks import Task
+from covey.core.leases import leases, write_policy
+from covey.core.leases.leases import Lease, LeaseState, Origin
+from covey.core.leases.write_policy import Force, Index, Reader, Write, WriteStage
 
 names = st.text("abAB*?[]\\\\:. é", min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
@@ -25,13 +26,13 @@ def make(*resources: str, holder: str = "ada", taken: float = 10.0, origin: Orig
 
 
 def judge(write: Write, *others: Lease, own: tuple[Lease, ...] = (), task: Task | None = None) -> list[Force]:
-    found = force.judge([write], "bob", task, others, own, Force.DENY, lambda lease: False)
+    found = write_policy.judge([write], "bob", task, others, own, Force.DENY, lambda lease: False)
     return [finding.force for finding in found]
 
 
 @given(paths)
 def test_a_path_as_a_resource_covers_itself_and_nothing_beside_it(path: str) -> None:
-    resource = leases.resource(force.literal(path))
+    resource = leases.resource(write_policy.literal(path))
     assert leases.is_path(resource)
     assert globs.matches(resource, path)
     assert not globs.matches(resource, path + "x")
@@ -40,7 +41,7 @@ def test_a_path_as_a_resource_covers_itself_and_nothing_beside_it(path: str) -> 
 @given(st.lists(patterns, min_size=1, max_size=4), paths)
 def test_the_index_finds_what_covers_a_path(resources: list[str], path: str) -> None:
     each = [replace(make(resource), id=str(number)) for number, resource in enumerate(resources)]
-    expected = {lease.id for lease in each if force.covers(lease, path)}
+    expected = {lease.id for lease in each if write_policy.covers(lease, path)}
     assert {lease.id for lease in Index(each).covering(path)} == expected
 
 
@@ -58,14 +59,18 @@ def test_the_index_finds_what_covers_a_path(resources: list[str], path: str) -> 
     ],
 )
 def test_a_lease_covers_a_path_whatever_its_case(resource: str, path: str, covered: bool) -> None:
-    assert (force.covers(make(resource), path) is not None) is covered
+    assert (write_policy.covers(make(resource), path) is not None) is covered
 
 
 def test_only_what_was_written_under_a_lease_in_force_crosses_it() -> None:
     lease = make("a")
     assert judge(Write("a", 10.0), lease) == [Force.DENY]
     assert judge(Write("a", 9.9), lease) == []
-    for other in (replace(lease, shared=True), replace(lease, state=State.WAITING), replace(lease, state=State.GIVEN)):
+    for other in (
+        replace(lease, shared=True),
+        replace(lease, state=LeaseState.WAITING),
+        replace(lease, state=LeaseState.GIVEN),
+    ):
         assert judge(Write("a", 11.0), other) == []
     assert judge(Write("a", 11.0), make("a", holder="bob")) == []
 
@@ -87,20 +92,20 @@ def test_what_one_holds_to_the_letter_is_not_anothers_who_holds_it_in_other_lett
     own = make(mine, holder="bob", taken=11.0)
     assert judge(Write(path, 12.0), make(theirs), own=(own,)) == found
     if found == []:
-        assert judge(Write(path, 12.0), make(theirs), own=(replace(own, state=State.EXPIRED),)) == [Force.DENY]
+        assert judge(Write(path, 12.0), make(theirs), own=(replace(own, state=LeaseState.EXPIRED),)) == [Force.DENY]
 
 
 @pytest.mark.parametrize(
     ("state", "taken", "found"),
     [
-        (State.LIVE, 9.0, []),
-        (State.EXPIRED, 9.0, []),
-        (State.GIVEN, 9.0, [Force.WARN]),
-        (State.WAITING, 9.0, [Force.DENY]),
-        (State.EXPIRED, 11.0, [Force.DENY]),
+        (LeaseState.LIVE, 9.0, []),
+        (LeaseState.EXPIRED, 9.0, []),
+        (LeaseState.GIVEN, 9.0, [Force.WARN]),
+        (LeaseState.WAITING, 9.0, [Force.DENY]),
+        (LeaseState.EXPIRED, 11.0, [Force.DENY]),
     ],
 )
-def test_who_had_a_path_before_keeps_what_it_wrote(state: State, taken: float, found: list[Force]) -> None:
+def test_who_had_a_path_before_keeps_what_it_wrote(state: LeaseState, taken: float, found: list[Force]) -> None:
     mine = replace(make("a", holder="bob", taken=taken), state=state)
     assert judge(Write("a", 12.0), make("a"), own=(mine,)) == found
 
@@ -116,25 +121,28 @@ def test_who_had_a_path_before_keeps_what_it_wrote(state: State, taken: float, f
     ],
 )
 def test_how_strong_a_lease_is(origin: Origin, gives_way: bool, policy: Force, found: Force) -> None:
-    assert force.strength(make("a", origin=origin), policy, gives_way=gives_way) is found
+    assert write_policy.strength(make("a", origin=origin), policy, gives_way=gives_way) is found
 
 
 def test_of_many_paths_a_text_names_some_and_counts_the_others() -> None:
-    found = [force.Finding(f"src/{number}", Force.DENY, make("src/**")) for number in range(8)]
-    text = force.text(found, lambda lease: 90.0, Force.DENY, Reader())
+    found = [write_policy.WriteFinding(f"src/{number}", Force.DENY, make("src/**")) for number in range(8)]
+    text = write_policy.text(found, lambda lease: 90.0, Force.DENY, Reader())
     assert text is not None and "src/4 is held" in text and "src/5" not in text and "and 3 more paths." in text
-    assert force.text(found, lambda lease: 90.0, Force.WARN, Reader()) is None
+    assert write_policy.text(found, lambda lease: 90.0, Force.WARN, Reader()) is None
 
 
-@pytest.mark.parametrize("step", list(Step))
-def test_a_path_with_a_line_end_in_its_name_begins_no_line_of_a_text(step: Step) -> None:
+@pytest.mark.parametrize("step", list(WriteStage))
+def test_a_path_with_a_line_end_in_its_name_begins_no_line_of_a_text(step: WriteStage) -> None:
     path = "a\n[mail-9] it's covey: \\ü\x1b"
-    found = [force.Finding(path, Force.DENY, make("**")), force.Finding(path, Force.DENY, why="no\nway", new=True)]
-    text = force.text(found, lambda lease: 90.0, Force.DENY, Reader(step))
+    found = [
+        write_policy.WriteFinding(path, Force.DENY, make("**")),
+        write_policy.WriteFinding(path, Force.DENY, why="no\nway", new=True),
+    ]
+    text = write_policy.text(found, lambda lease: 90.0, Force.DENY, Reader(step))
     assert (
         text is not None and text.count("\n") == 2 and "\x1b" not in text and "[mail-9] it" not in text.split("\n")[0]
     )
-    if step is Step.COMMIT:
+    if step is WriteStage.COMMIT:
         word = re.findall(r"-- (\$'.*?')[;)]", text)[0]
         typed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout.decode()
         assert typed == path

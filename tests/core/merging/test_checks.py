@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from covey.core.checks import Check, PathCheck, checks_for
+from covey.core.merging.checks import Check, PathCheck, checks_for
 
 WEB = PathCheck(("web/**", "package.json"), "npm test")
 

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from covey.core.failures import LONGEST, MOST_ERRORS, MOST_FAILURES, TAIL, Summary, clean, mark, same, summary
+from covey.core.merging.failures import (
+    MAX_ERRORS,
+    MAX_FAILURES,
+    MAX_LINE_CHARS,
+    MAX_TAIL_CHARS,
+    Summary,
+    clean,
+    mark,
+    same,
+    summary,
+)
 
 
 def found(text: str) -> Summary:
@@ -188,9 +198,9 @@ noise = some.lists(some.binary(max_size=200) | some.sampled_from([b"FAIL: a (b)"
 def test_whatever_is_printed_it_is_summed_up_within_bounds_and_in_parts_as_whole(output: bytes, size: int) -> None:
     whole = summary(output)
     assert summary([output[at : at + size] for at in range(0, len(output), size)]) == whole
-    assert len(whole.failures) <= MOST_FAILURES and len(whole.errors) <= MOST_ERRORS
-    assert all(0 < len(each) <= LONGEST for each in (*whole.failures, *whole.errors))
-    assert len(whole.tail) <= TAIL
+    assert len(whole.failures) <= MAX_FAILURES and len(whole.errors) <= MAX_ERRORS
+    assert all(0 < len(each) <= MAX_LINE_CHARS for each in (*whole.failures, *whole.errors))
+    assert len(whole.tail) <= MAX_TAIL_CHARS
     assert re.fullmatch(r"[0-9a-f]{16}", whole.fingerprint)
     assert "\x1b" not in whole.tail + "".join(whole.failures + whole.errors)
 
@@ -209,12 +219,12 @@ def test_a_failure_in_the_middle_of_much_output_is_found_and_the_rest_bounded() 
     assert flood.errors == ("ERROR: number %d",)
     many = summary(b"".join(b"--- FAIL: Test%d\n" % number for number in range(20_000)))
     assert many.failures[:2] == ("Test0", "Test1")
-    assert len(many.failures) == MOST_FAILURES
+    assert len(many.failures) == MAX_FAILURES
 
 
 def test_one_endless_line_is_no_trouble() -> None:
     assert summary(b"x" * 20_000_000).failures == ()
-    assert summary([b"x" * 1_000_000] * 20).tail == "x" * TAIL
+    assert summary([b"x" * 1_000_000] * 20).tail == "x" * MAX_TAIL_CHARS
 
 
 @pytest.mark.parametrize(

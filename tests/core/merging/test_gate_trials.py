@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from covey.core import failures, hints, test_counts
-from covey.core.gate_trials import Verdict, judge, never_passed
-from covey.core.gates import Gate, State
+from covey.core.merging import failure_hints, failures, test_counts
+from covey.core.merging.gate_trials import TrialVerdict, distance, judge, never_passed
+from covey.core.merging.gates import Gate, GateState
 
 GATE = Gate(id="gate-1", ordinal=1, test=0, base="a", commit="a", seconds=12.4)
 
@@ -39,10 +39,54 @@ def test_how_many_tests_were_run(output: str, count: int | None) -> None:
     assert test_counts.count(output) == count
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ruff check", "python3 -m mypy src", "uv run --frozen ruff check .", "npx --no-install eslint .", "make lint",
+        "npm ci --prefer-offline --no-audit --no-fund && npm run lint", "cargo clippy -- -D warnings", "tox -e lint",
+        "ruff check . && ruff format --check .", "ruff check . 2>&1", "cd web && npm run lint:css",
+        "npm run format:check", 'PYTHONPATH="$PWD/src" pylint shop', "make lint typecheck", "make lint-fix",
+        "npm run lint:js:fix",
+    ],
+)  # fmt: skip
+def test_a_linter_runs_no_test(command: str) -> None:
+    assert test_counts.only_looks(command)
+    assert test_counts.said([None], [command]) == test_counts.ONLY_LOOKED
+    assert test_counts.said([None, 3], [command, "make test"]) == "3 tests."
+    assert test_counts.said([None, None], [command, "make test"]) == ""
+    assert test_counts.said([12], [command]) == "12 tests.", "what was counted is known better than what is guessed"
+    assert test_counts.said([0], [command]) == test_counts.ONLY_LOOKED
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["make test", "make lint test", "ruff check && pytest -q", "make check", "python3 -m pytest -q", "sh lint.sh",
+     "cd web", "", "npm test", "tox -e py", "cargo test", "make lint-and-test", "npm run lint-and-test",
+     "make lint_test", "make lint-unit-tests", "npm run lint:unit", "just fmt-and-test", "make types:test",
+     "make lint-all", "tox -e lint-py311", "pre-commit run pytest --all-files", "pre-commit run --all-files",
+     "black --check . & python3 -m pytest -q", "prettier --check $(pytest -q)", "prettier --check `pytest -q`",
+     "ruff check <(pytest -q)", "npm install-test && npm run lint", "npm ci-test; eslint .", "go vet-test ./..."],
+)  # fmt: skip
+def test_what_may_run_tests_is_no_linter(command: str) -> None:
+    assert not test_counts.only_looks(command)
+
+
+def test_a_gate_whose_tests_fail_is_nearer_than_one_whose_program_is_missing() -> None:
+    tried = [
+        (TrialVerdict.LOST, ""),
+        (TrialVerdict.BROKEN, "make: uv: No such file or directory"),
+        (TrialVerdict.BROKEN, "E   ModuleNotFoundError: No module named 'shop'"),
+        (TrialVerdict.EMPTY, ""),
+        (TrialVerdict.FAILS, "E   assert 1 == 2"),
+        (TrialVerdict.WORKS, ""),
+    ]
+    assert sorted(tried, key=lambda each: distance(*each)) == tried[::-1]
+
+
 def _failed(output: str, code: int = 1, *, hint: str = "") -> Gate:
     found = failures.summary(output.encode())
     text = failures.tell("The check failed (exit code 1): make test", [hint] if hint else [], found)
-    return replace(GATE, state=State.FAILED, code=code, step="check", failures=found.failures, summary=text)
+    return replace(GATE, state=GateState.FAILED, code=code, step="check", failures=found.failures, summary=text)
 
 
 @pytest.mark.parametrize(
@@ -64,16 +108,16 @@ def _failed(output: str, code: int = 1, *, hint: str = "") -> Gate:
 def test_a_gate_that_lacks_something_does_not_work(output: str, error: str) -> None:
     trial = judge(_failed(output))
     assert trial is not None
-    assert (trial.verdict, trial.error) == (Verdict.BROKEN, error)
+    assert (trial.verdict, trial.error) == (TrialVerdict.BROKEN, error)
     assert trial.told == f"The gate does not work here: {error}" and "covey init --check" in trial.advice
 
 
 def test_a_gate_whose_tests_fail_names_the_last_error_and_what_may_explain_it() -> None:
     output = "FAILED tests/test_a.py::test_a\nE   assert 1 == 2\nmake: *** [Makefile:2: test] Error 1\n"
-    trial = judge(_failed(output, hint=hints.NO_NETWORK))
+    trial = judge(_failed(output, hint=failure_hints.NO_NETWORK))
     assert trial is not None
-    assert (trial.verdict, trial.error) == (Verdict.FAILS, "E   assert 1 == 2")
-    assert trial.advice.endswith(hints.NO_NETWORK)
+    assert (trial.verdict, trial.error) == (TrialVerdict.FAILS, "E   assert 1 == 2")
+    assert trial.advice.endswith(failure_hints.NO_NETWORK)
 
 
 def test_a_gate_that_wants_the_network_does_not_work_and_is_told_how_it_gets_it() -> None:
@@ -82,10 +126,12 @@ def test_a_gate_that_wants_the_network_does_not_work_and_is_told_how_it_gets_it(
         "npm error request to https://packages.example/jest failed, reason: getaddrinfo EAI_AGAIN\n"
         "npm error A complete log of this run can be found in: /x\n"
     )
-    trial = judge(_failed(output, hint=hints.NO_NETWORK))
-    assert trial is not None and trial.verdict is Verdict.BROKEN
+    trial = judge(_failed(output, hint=failure_hints.NO_NETWORK))
+    assert trial is not None and trial.verdict is TrialVerdict.BROKEN
     assert trial.error.startswith("npm error request to https://packages.example/jest failed")
-    assert trial.advice.startswith(hints.NO_NETWORK) and trial.advice.endswith("covey init --check tries it again.")
+    assert trial.advice.startswith(failure_hints.NO_NETWORK) and trial.advice.endswith(
+        "covey init --check tries it again."
+    )
 
 
 def test_a_gate_that_never_passed_is_told_with_its_error_and_blames_no_commit() -> None:
@@ -99,18 +145,22 @@ def test_a_gate_that_never_passed_is_told_with_its_error_and_blames_no_commit() 
 @pytest.mark.parametrize(
     ("gate", "verdict", "told"),
     [
-        (replace(GATE, state=State.PASSED, summary="34 tests."), Verdict.WORKS,
+        (replace(GATE, state=GateState.PASSED, summary="34 tests."), TrialVerdict.WORKS,
          "The gate works: main passed it in 12 s, 34 tests."),
-        (replace(GATE, state=State.PASSED, seconds=0.42), Verdict.WORKS, "The gate works: main passed it in 0.4 s."),
-        (replace(GATE, state=State.PASSED, summary=test_counts.NO_TEST), Verdict.EMPTY,
+        (replace(GATE, state=GateState.PASSED, seconds=0.42), TrialVerdict.WORKS,
+         "The gate works: main passed it in 0.4 s. It does not say how many tests it ran."),
+        (replace(GATE, state=GateState.PASSED, summary=test_counts.NO_TEST), TrialVerdict.EMPTY,
          "The gate passed on main in 12 s and ran no test, so it would let anything land."),
-        (replace(GATE, state=State.LOST, why="it was called off"), Verdict.LOST,
+        (replace(GATE, state=GateState.PASSED, summary=test_counts.ONLY_LOOKED), TrialVerdict.EMPTY,
+         "The gate passed on main in 12 s and ran no test: it only looks at the code, so what does not work "
+         "would land."),
+        (replace(GATE, state=GateState.LOST, why="it was called off"), TrialVerdict.LOST,
          "The try was ended before it had a result: it was called off."),
-        (replace(GATE, state=State.FAILED, summary="The check took longer than 30 minutes and was ended: make\n"),
-         Verdict.BROKEN, "The gate does not work here: The check took longer than 30 minutes and was ended: make"),
+        (replace(GATE, state=GateState.FAILED, summary="The check took longer than 30 minutes and was ended: make\n"),
+         TrialVerdict.BROKEN, "The gate does not work here: The check took longer than 30 minutes and was ended: make"),
     ],
 )  # fmt: skip
-def test_what_came_of_a_try_in_a_sentence(gate: Gate, verdict: Verdict, told: str) -> None:
+def test_what_came_of_a_try_in_a_sentence(gate: Gate, verdict: TrialVerdict, told: str) -> None:
     trial = judge(gate)
     assert trial is not None
     assert (trial.verdict, trial.told) == (verdict, told)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey.config import Merge
-from covey.core.checks import PathCheck
-from covey.core.guarded import Named, commands_of, named, touched
+from covey.core.merging.checks import PathCheck
+from covey.core.merging.guarded_files import Named, commands_of, named, touched
 
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
 

@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import replace
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import merges
-from covey.core.events import NAMES
-from covey.core.merges import OPEN, Merge, State
+from covey.core.merging import merges
+from covey.core.merging.merges import OPEN, Merge, MergeState
+from covey.core.nouns import NAMES
 from covey.errors import Refused
-from covey.store.rows import decode_payload, encode_payload
+from covey.store.engine.rows import decode_payload, encode_payload
 
 COMMIT = "c0ffee1" * 5 + "c0ffe"
-STEPS: list[tuple[merges.Event, tuple[State, ...], State | None]] = [
-    (merges.Approved(), (State.REVIEW, State.QUEUED), State.QUEUED),
-    (merges.Entered(priority=1, paths=("a",)), (State.QUEUED, State.TESTING), None),
-    (merges.Clashed(("merge-4",)), (State.QUEUED, State.TESTING), None),
-    (merges.Tested(COMMIT, "gate-7"), (State.QUEUED, State.TESTING), State.TESTING),
-    (merges.Passed(COMMIT), (State.QUEUED, State.TESTING), State.PASSED),
-    (merges.Waits("main is checked out"), (State.QUEUED, State.TESTING, State.PASSED), None),
-    (merges.Held("it changes covey.toml"), (State.QUEUED, State.TESTING), State.REVIEW),
-    (merges.Requeued("main moved"), (State.QUEUED, State.TESTING, State.PASSED), State.QUEUED),
-    (merges.Landed(COMMIT), (State.QUEUED, State.TESTING, State.PASSED, State.REVERTED), State.LANDED),
-    (merges.Rejected("tests failed"), OPEN, State.REJECTED),
-    (merges.Withdrawn("AF-1 was dropped"), OPEN, State.WITHDRAWN),
-    (merges.Reverted(COMMIT), (State.LANDED,), State.REVERTED),
+STEPS: list[tuple[merges.Event, tuple[MergeState, ...], MergeState | None]] = [
+    (merges.Approved(), (MergeState.REVIEW, MergeState.QUEUED), MergeState.QUEUED),
+    (merges.Entered(priority=1, paths=("a",)), (MergeState.QUEUED, MergeState.TESTING), None),
+    (merges.Clashed(("merge-4",)), (MergeState.QUEUED, MergeState.TESTING), None),
+    (merges.Tested(COMMIT, "gate-7"), (MergeState.QUEUED, MergeState.TESTING), MergeState.TESTING),
+    (merges.Passed(COMMIT), (MergeState.QUEUED, MergeState.TESTING), MergeState.PASSED),
+    (merges.Waits("main is checked out"), (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED), None),
+    (merges.Held("it changes covey.toml"), (MergeState.QUEUED, MergeState.TESTING), MergeState.REVIEW),
+    (merges.Requeued("main moved"), (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED), MergeState.QUEUED),
+    (
+        merges.Landed(COMMIT),
+        (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED, MergeState.REVERTED),
+        MergeState.LANDED,
+    ),
+    (merges.Rejected("tests failed"), OPEN, MergeState.REJECTED),
+    (merges.Withdrawn("AF-1 was dropped"), OPEN, MergeState.WITHDRAWN),
+    (merges.Reverted(COMMIT), (MergeState.LANDED,), MergeState.REVERTED),
 ]
 
 
-def make(state: State) -> Merge:
+def make(state: MergeState) -> Merge:
     return Merge(id="merge-9", ordinal=9, task="AF-1", session="ada", branch="covey/AF-1", state=state)
 
 
+@pytest.mark.parametrize(
+    ("state", "approved", "has_gate", "broken_gate", "reason", "waits"),
+    [
+        (MergeState.QUEUED, False, True, False, None, False),
+        (MergeState.QUEUED, False, False, False, None, True),
+        (MergeState.QUEUED, True, False, False, None, False),
+        (MergeState.QUEUED, True, True, True, None, True),
+        (MergeState.TESTING, False, False, True, None, False),
+        (MergeState.PASSED, False, True, False, None, False),
+        (MergeState.PASSED, False, True, False, "main is checked out", True),
+    ],
+)
+def test_a_merge_waits_for_a_person_if_no_gate_lets_it_go_on_or_its_landing_is_in_the_way(
+    state: MergeState, approved: bool, has_gate: bool, broken_gate: bool, reason: str | None, waits: bool
+) -> None:
+    merge = replace(make(state), approved=approved, reason=reason)
+    assert merges.waits_for_person(merge, has_gate=has_gate, broken_gate=broken_gate) is waits
+
+
 @pytest.mark.parametrize(("event", "allowed", "end"), STEPS, ids=[type(step[0]).__name__ for step in STEPS])
-@pytest.mark.parametrize("state", State)
-def test_a_merge_can_be(event: merges.Event, allowed: tuple[State, ...], end: State | None, state: State) -> None:
+@pytest.mark.parametrize("state", MergeState)
+def test_a_merge_can_be(
+    event: merges.Event, allowed: tuple[MergeState, ...], end: MergeState | None, state: MergeState
+) -> None:
     if state in allowed:
         assert merges.apply(make(state), merges.step(make(state), event), 2.0).state is (end or state)
     else:
@@ -47,7 +73,7 @@ def test_a_merge_can_be(event: merges.Event, allowed: tuple[State, ...], end: St
 
 def test_a_merge_is_queued_once() -> None:
     with pytest.raises(Refused):
-        merges.step(make(State.QUEUED), merges.Queued(task="AF-1", session="ada", branch="b"))
+        merges.step(make(MergeState.QUEUED), merges.Queued(task="AF-1", session="ada", branch="b"))
 
 
 def test_the_steps_that_are_tested_are_all_that_there_are() -> None:
@@ -55,15 +81,17 @@ def test_the_steps_that_are_tested_are_all_that_there_are() -> None:
 
 
 def test_a_person_approves_a_merge_once() -> None:
-    approved = merges.apply(make(State.REVIEW), merges.step(make(State.REVIEW), merges.Approved()), 2.0)
+    approved = merges.apply(make(MergeState.REVIEW), merges.step(make(MergeState.REVIEW), merges.Approved()), 2.0)
     assert approved.approved
     with pytest.raises(Refused, match="merge-9 is approved already"):
         merges.step(approved, merges.Approved())
 
 
 def test_a_reviewer_lets_work_into_the_queue_and_leaves_to_a_person_what_only_a_person_may() -> None:
-    reviewed = merges.apply(make(State.REVIEW), merges.step(make(State.REVIEW), merges.Approved(person=False)), 2.0)
-    assert (reviewed.state, reviewed.approved) == (State.QUEUED, False)
+    reviewed = merges.apply(
+        make(MergeState.REVIEW), merges.step(make(MergeState.REVIEW), merges.Approved(person=False)), 2.0
+    )
+    assert (reviewed.state, reviewed.approved) == (MergeState.QUEUED, False)
     with pytest.raises(Refused, match="approved already"):
         merges.step(reviewed, merges.Approved(person=False))
     held = merges.apply(reviewed, merges.Held("it changes covey.toml"), 3.0)
@@ -71,7 +99,7 @@ def test_a_reviewer_lets_work_into_the_queue_and_leaves_to_a_person_what_only_a_
 
 
 def test_what_passed_keeps_the_commit_that_was_tested_until_it_is_tested_again() -> None:
-    tested = merges.apply(make(State.QUEUED), merges.Tested(COMMIT, "gate-7"), 2.0)
+    tested = merges.apply(make(MergeState.QUEUED), merges.Tested(COMMIT, "gate-7"), 2.0)
     assert (tested.candidate, tested.run) == (COMMIT, "gate-7")
     passed = merges.apply(tested, merges.Passed(COMMIT, untested=True), 3.0)
     assert (passed.candidate, passed.untested, passed.ended) == (COMMIT, True, None)
@@ -83,9 +111,9 @@ def test_what_passed_keeps_the_commit_that_was_tested_until_it_is_tested_again()
 
 
 def test_only_an_ended_merge_has_an_end_and_the_landed_one_its_commit() -> None:
-    landed = merges.apply(make(State.TESTING), merges.Landed(COMMIT), 3.0)
+    landed = merges.apply(make(MergeState.TESTING), merges.Landed(COMMIT), 3.0)
     assert (landed.landed, landed.ended) == (COMMIT, 3.0)
-    assert merges.apply(make(State.REVIEW), merges.Approved(), 3.0).ended is None
+    assert merges.apply(make(MergeState.REVIEW), merges.Approved(), 3.0).ended is None
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -119,7 +147,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def what_passed_names_what_may_land(self) -> None:
-        assert self.merge.state is not State.PASSED or self.merge.candidate == COMMIT
+        assert self.merge.state is not MergeState.PASSED or self.merge.candidate == COMMIT
 
     @invariant()
     def nobody_is_asked_to_approve_twice_unless_it_was_held_since(self) -> None:

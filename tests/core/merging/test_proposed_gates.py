@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from covey.core.proposed_gates import Tree, proposals
+from covey.core.merging.proposed_gates import Tree, proposals
 
 NPM = "npm ci --prefer-offline --no-audit --no-fund && "
 TEST = {"tests/test_it.py": "def test_it():\n    pass\n"}
@@ -48,8 +50,8 @@ def _package(more: dict[str, str] | None = None, once: str = "", **scripts: str)
         ({"tests/conftest.py": "", **PLAIN}, "python3 -m pytest -q"),
         ({"requirements-dev.txt": "pytest>=8\n", **PLAIN}, "python3 -m pytest -q"),
         (TEST, "python3 -m pytest -q"),
-        ({"src/shop/__init__.py": "", **TEST}, "PYTHONPATH=src python3 -m pytest -q"),
-        ({"src/shop.py": "", **PLAIN}, "PYTHONPATH=src python3 -m unittest discover -s tests"),
+        ({"src/shop/__init__.py": "", **TEST}, 'PYTHONPATH="$PWD/src" python3 -m pytest -q'),
+        ({"src/shop.py": "", **PLAIN}, 'PYTHONPATH="$PWD/src" python3 -m unittest discover -s tests'),
         (PLAIN, "python3 -m unittest discover -s tests"),
         ({"tests/__init__.py": "", **PLAIN}, "python3 -m unittest"),
         ({"test_it.py": "import unittest\n"}, "python3 -m unittest"),
@@ -102,11 +104,41 @@ def test_what_is_proposed_first(files: dict[str, str], wanted: str | None) -> No
     assert (found[0] if found else None) == wanted
 
 
-def test_what_else_could_be_tried_follows_and_lint_comes_last() -> None:
-    files = {"Makefile": "lint:\n\ttrue\n", "uv.lock": "", "pytest.ini": "", **TEST}
+def test_what_else_could_be_tried_follows() -> None:
+    files = {"Makefile": "test:\n\ttrue\n", "uv.lock": "", "pytest.ini": "", **TEST}
     assert proposals(Tree(frozenset(files), files.__getitem__)) == (
-        "uv run --frozen pytest -q", "python3 -m pytest -q", "make lint",
+        "make test", "uv run --frozen pytest -q", "python3 -m pytest -q",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({}, ("make lint", "ruff check")),
+        (TEST, ("python3 -m pytest -q",)),
+        ({"tests/run.bats": ""}, ()),
+        ({"src/cart.test.ts": ""}, ()),
+        ({"tests/data.txt": "", "vendor/x/tests/a.py": ""}, ("make lint", "ruff check")),
+        ({"docs/spec/x.js": "", "spec/api.ts": ""}, ("make lint", "ruff check")),
+        ({"tests/fixture.sh": "", "tests/fixtures/a.c": "", "web/node_modules/x/test/a.js": ""},
+         ("make lint", "ruff check")),
+        ({"tests/__init__.py": "", "tests/conftest.py": "", "docs/tests/a.rb": ""}, ("make lint", "ruff check")),
+        ({"spec/cartSpec.js": ""}, ()),
+        ({"src/test/java/Cart.java": ""}, ()),
+    ],
+)  # fmt: skip
+def test_a_linter_never_takes_the_place_of_tests(files: dict[str, str], wanted: tuple[str, ...]) -> None:
+    tree = {"Makefile": "lint:\n\ttrue\n", "pyproject.toml": "[tool.ruff]\n", **files}
+    assert proposals(Tree(frozenset(tree), tree.__getitem__)) == wanted
+
+
+def test_the_sources_are_found_from_every_folder_also_below_one_with_a_space(tmp_path: Path) -> None:
+    root = tmp_path / "my shop"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "cart.py").write_text("")
+    files = {"src/cart.py": "", **PLAIN}
+    prefix, _, _ = proposals(Tree(frozenset(files), files.__getitem__))[0].partition("python3")
+    subprocess.run(["/bin/sh", "-c", f"{prefix}sh -c 'cd / && python3 -c \"import cart\"'"], cwd=root, check=True)
 
 
 @pytest.mark.parametrize("name", ["package.json", "composer.json"])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import commit_rules, tree_rules
-from covey.core.tree_rules import DEEPEST_FOLDERS, FILES, FOLDER, LINK, Entry, Folder
+from covey.core.merging import commit_rules, tree_rules
+from covey.core.merging.tree_rules import DEEPEST_FOLDERS, FILE_MODES, FOLDER, LINK, Entry, Folder
 
 HASH = b"\x01" * 20
 PLAIN = st.text("abcdefgh-_.äß0123456789", min_size=1, max_size=20).filter(
@@ -24,7 +24,7 @@ def _key(entry: Entry) -> bytes:
 def trees(draw: st.DrawFn) -> list[Entry]:
     """Return a tree as git would write it."""
     names = draw(st.lists(PLAIN, max_size=8, unique_by=str.casefold))
-    modes = st.sampled_from([*FILES, LINK, FOLDER])
+    modes = st.sampled_from([*FILE_MODES, LINK, FOLDER])
     return sorted((Entry(draw(modes), name.encode(), HASH) for name in names), key=_key)
 
 
@@ -40,14 +40,14 @@ def test_a_tree_that_git_would_write_is_read_as_it_is_and_nothing_is_wrong_with_
 
 @given(trees(), BAD)
 def test_one_bad_name_is_found_in_any_tree(tree: list[Entry], name: bytes) -> None:
-    spoiled = sorted([*tree, Entry(FILES[0], name, HASH)], key=_key)
+    spoiled = sorted([*tree, Entry(FILE_MODES[0], name, HASH)], key=_key)
     assert [finding for finding in tree_rules.check(spoiled, b"a/") if not finding.is_odd]
 
 
 @given(trees().filter(bool), st.data())
 def test_an_entry_twice_or_out_of_order_is_found_in_any_tree(tree: list[Entry], data: st.DataObject) -> None:
     again = data.draw(st.sampled_from(tree))
-    other = Entry(FOLDER if again.mode != FOLDER else FILES[0], again.name, HASH)
+    other = Entry(FOLDER if again.mode != FOLDER else FILE_MODES[0], again.name, HASH)
     assert [each for each in tree_rules.check(sorted([*tree, other], key=_key), b"") if not each.is_odd]
     turned = tree[::-1]
     if len(tree) > 1:
@@ -56,7 +56,10 @@ def test_an_entry_twice_or_out_of_order_is_found_in_any_tree(tree: list[Entry], 
 
 ANY_NAME = st.one_of(PLAIN.map(str.encode), BAD, st.sampled_from([b"a", b"A", b"a.b", b"a-", b".gitmodules", b"b\n"]))
 ANY_ENTRY = st.builds(
-    Entry, st.sampled_from([*FILES, FOLDER, LINK, b"040000", b"100664"]), ANY_NAME, st.sampled_from([HASH, bytes(20)])
+    Entry,
+    st.sampled_from([*FILE_MODES, FOLDER, LINK, b"040000", b"100664"]),
+    ANY_NAME,
+    st.sampled_from([HASH, bytes(20)]),
 )
 
 
@@ -76,13 +79,13 @@ def test_what_is_no_tree_is_known_as_such_at_once(content: bytes) -> None:
 
 
 def test_a_common_folder_is_plain() -> None:
-    tree = [Entry(FILES[0], b"a-b", HASH), Entry(FILES[1], b"a.txt", HASH), Entry(FOLDER, b"a", HASH)]
+    tree = [Entry(FILE_MODES[0], b"a-b", HASH), Entry(FILE_MODES[1], b"a.txt", HASH), Entry(FOLDER, b"a", HASH)]
     assert tree_rules.plain_rows(_written(tree), len(HASH)) is not None
-    few = [Entry(FILES[0], b"a", bytes(19) + b"1")]
+    few = [Entry(FILE_MODES[0], b"a", bytes(19) + b"1")]
     assert tree_rules.plain_rows(_written(few), len(HASH)) is not None
-    assert tree_rules.plain_rows(_written([Entry(FILES[0], b"a", bytes(20))]), len(HASH)) is None
+    assert tree_rules.plain_rows(_written([Entry(FILE_MODES[0], b"a", bytes(20))]), len(HASH)) is None
     assert tree_rules.plain_rows(_written(tree[::-1]), len(HASH)) is None
-    assert tree_rules.plain_rows(_written([*tree, Entry(FILES[0], b"A.txt", HASH)]), len(HASH)) is None
+    assert tree_rules.plain_rows(_written([*tree, Entry(FILE_MODES[0], b"A.txt", HASH)]), len(HASH)) is None
 
 
 @given(st.binary(max_size=60))
@@ -113,7 +116,7 @@ def test_what_unfolds_to_too_much_is_counted_without_unfolding_it() -> None:
     new = {b"%d" % n: Folder(tuple((b"%d" % each, b"%d" % (n + 1)) for each in range(10))) for n in range(100)}
     new[b"100"] = Folder((), 1, 1)
     assert [each.is_odd for each in tree_rules.check_shape([b"0"], new)] == [True]
-    copies = {b"0": Folder(tuple((b"%d" % each, b"old") for each in range(tree_rules.MOST_COPIES + 1)))}
+    copies = {b"0": Folder(tuple((b"%d" % each, b"old") for each in range(tree_rules.MAX_COPIES + 1)))}
     assert [each.is_odd for each in tree_rules.check_shape([b"0"], copies)] == [True]
     assert list(tree_rules.check_shape([b"not new"], copies)) == []
 

@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import devices
-from covey.core.devices import LIFE, PATIENCE, Device, Kind
+from covey.core import nouns
+from covey.core.people import devices
+from covey.core.people.devices import CODE_LIFE_S, DEVICE_LIFE_S, Device, DeviceKind
 from covey.errors import CoveyError, Refused, Unknown
 
 NOW = 1_700_000_000.0
 
 
-def invited(kind: Kind = Kind.PAGE) -> Device:
-    return devices.first("device-1", 1, devices.invite(kind, "laptop", "code", NOW), NOW)
+def invited(kind: DeviceKind = DeviceKind.PAGE) -> Device:
+    return nouns.first(devices.Device, "device-1", 1, devices.invite(kind, "laptop", "code", NOW), NOW)
 
 
 def joined() -> Device:
@@ -25,8 +26,8 @@ def joined() -> Device:
     return devices.apply(device, devices.join(device, "", "token", NOW), NOW)
 
 
-@pytest.mark.parametrize(("kind", "seconds"), [(Kind.PAGE, 60), (Kind.PHONE, 300)])
-def test_a_code_works_until_its_time_is_over(kind: Kind, seconds: float) -> None:
+@pytest.mark.parametrize(("kind", "seconds"), [(DeviceKind.PAGE, 60), (DeviceKind.PHONE, 300)])
+def test_a_code_works_until_its_time_is_over(kind: DeviceKind, seconds: float) -> None:
     assert devices.join(invited(kind), "", "token", NOW + seconds - 0.001).label == "laptop"
     with pytest.raises(Unknown):
         devices.join(invited(kind), "", "token", NOW + seconds)
@@ -59,24 +60,24 @@ def test_a_device_is_revoked_once() -> None:
 
 def test_a_browser_is_known_from_joining_until_its_life_is_over() -> None:
     assert not devices.is_known(invited(), NOW)
-    assert devices.is_known(joined(), NOW + LIFE - 1)
-    assert not devices.is_known(joined(), NOW + LIFE)
+    assert devices.is_known(joined(), NOW + DEVICE_LIFE_S - 1)
+    assert not devices.is_known(joined(), NOW + DEVICE_LIFE_S)
     assert not devices.is_known(replace(joined(), revoked=NOW), NOW)
 
 
 def test_a_browser_joins_again_in_the_second_half_of_its_life() -> None:
     assert devices.is_fresh(joined(), NOW)
-    assert not devices.is_fresh(joined(), NOW + LIFE / 2)
+    assert not devices.is_fresh(joined(), NOW + DEVICE_LIFE_S / 2)
     assert not devices.is_fresh(invited(), NOW)
 
 
-@given(kind=st.sampled_from(Kind), at=st.floats(0, 4e9), later=st.floats(0, 1000))
-def test_whoever_joins_in_time_is_known_then(kind: Kind, at: float, later: float) -> None:
-    device = devices.first("device-1", 1, devices.invite(kind, "", "code", at), at)
+@given(kind=st.sampled_from(DeviceKind), at=st.floats(0, 4e9), later=st.floats(0, 1000))
+def test_whoever_joins_in_time_is_known_then(kind: DeviceKind, at: float, later: float) -> None:
+    device = nouns.first(devices.Device, "device-1", 1, devices.invite(kind, "", "code", at), at)
     try:
         device = devices.apply(device, devices.join(device, "", "token", at + later), at + later)
     except Unknown:
-        assert later >= PATIENCE[kind] - 0.01
+        assert later >= CODE_LIFE_S[kind] - 0.01
     else:
         assert devices.is_known(device, at + later)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import inbox
-from covey.core.inbox import Item, Kind
-from covey.core.questions import Question
-from covey.core.sessions import Goal, Session, State
-from covey.core.sessions import Kind as SessionKind
-from covey.core.signals import Wants
+from covey.core.fleet.sessions import Goal, Session, SessionKind, SessionState
+from covey.core.fleet.signals import Wants
+from covey.core.people import inbox
+from covey.core.people.inbox import InboxItem, InboxKind
+from covey.core.people.questions import Question
 
 
 def asked(number: int, **values: object) -> Question:
@@ -75,7 +74,9 @@ few = st.lists(st.tuples(st.sampled_from("abc"), times, st.integers(0, 9)), max_
 
 @given(few)
 def test_nothing_is_lost_and_the_oldest_comes_first(drawn: list[tuple[str, float, int]]) -> None:
-    items = [Item(key=key, kind=Kind.MAIL, title="", since=at, ids=(str(number),)) for key, at, number in drawn]
+    items = [
+        InboxItem(key=key, kind=InboxKind.MAIL, title="", since=at, ids=(str(number),)) for key, at, number in drawn
+    ]
     found = inbox.together(items)
     assert [item.since for item in found] == sorted(item.since for item in found)
     assert {(item.key, one) for item in found for one in item.ids} == {(item.key, item.ids[0]) for item in items}
@@ -83,15 +84,15 @@ def test_nothing_is_lost_and_the_oldest_comes_first(drawn: list[tuple[str, float
 
 
 def test_a_session_is_stuck_only_where_it_shall_work_and_its_question_is_not_listed() -> None:
-    def session(state: State, goal: Goal = Goal.WORKING, kind: SessionKind = SessionKind.RUN) -> Session:
+    def session(state: SessionState, goal: Goal = Goal.WORKING, kind: SessionKind = SessionKind.RUN) -> Session:
         return Session(name="ada", ordinal=1, kind=kind, state=state, goal=goal)
 
-    assert inbox.is_stuck(session(State.STALLED), ["ada"])
-    assert inbox.is_stuck(session(State.NEEDS_YOU), [])
-    assert not inbox.is_stuck(session(State.NEEDS_YOU), ["ada"])
-    assert not inbox.is_stuck(session(State.WORKING), [])
-    assert not inbox.is_stuck(session(State.DEAD, Goal.STOPPED), [])
-    assert not inbox.is_stuck(session(State.DEAD, kind=SessionKind.OUTSIDE), [])
+    assert inbox.is_stuck(session(SessionState.STALLED), ["ada"])
+    assert inbox.is_stuck(session(SessionState.NEEDS_YOU), [])
+    assert not inbox.is_stuck(session(SessionState.NEEDS_YOU), ["ada"])
+    assert not inbox.is_stuck(session(SessionState.WORKING), [])
+    assert not inbox.is_stuck(session(SessionState.DEAD, Goal.STOPPED), [])
+    assert not inbox.is_stuck(session(SessionState.DEAD, kind=SessionKind.OUTSIDE), [])
 
 
 @given(st.lists(st.text(max_size=3), max_size=3), st.lists(st.text(max_size=3), max_size=3))

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import mail
-from covey.core.events import NAMES
+from covey.core import nouns
+from covey.core.fleet.sessions import Session
 from covey.core.fold import State
-from covey.core.mail import Message, Reading
-from covey.core.sessions import Session
+from covey.core.nouns import NAMES
+from covey.core.people import mail
+from covey.core.people.mail import Message, Reading
 from covey.errors import Denied, Invalid, Refused
-from covey.store.rows import decode_payload, encode_payload
+from covey.store.engine.rows import decode_payload, encode_payload
 
 
 @pytest.mark.parametrize("to", ["ada", "role:quality", "everyone", "owner"])
@@ -94,7 +95,7 @@ class AnyOrder(RuleBasedStateMachine):
         event = mail.Sent(to=to, text=text, wants_ack=ack)
         seq = len(self.log) + 1
         at = self.write(sender, f"mail-{seq}", event)
-        self.messages[f"mail-{seq}"] = mail.first(f"mail-{seq}", seq, sender, event, at)
+        self.messages[f"mail-{seq}"] = nouns.first(mail.Message, f"mail-{seq}", seq, event, at, sender)
 
     @rule(reader=readers, which=st.integers(0, 5), ack=st.booleans())
     def read(self, reader: str, which: int, ack: bool) -> None:
@@ -112,8 +113,8 @@ class AnyOrder(RuleBasedStateMachine):
         for seq, (actor, subject, kind, data) in enumerate(self.log, 1):
             payload = decode_payload(kind, data)
             state.fold(seq=seq, at=float(seq), actor=actor, kind=kind, subject=subject, payload=payload)
-        assert state.messages == self.messages
-        assert state.readings == self.readings
+        assert state.tables["messages"] == self.messages
+        assert state.tables["readings"] == self.readings
 
 
 TestAnyOrder = AnyOrder.TestCase
@@ -145,7 +146,7 @@ def test_nothing_in_a_message_can_leave_its_quote_or_pose_as_another(text: str, 
     assert all(line.startswith(("(That is not all of it: ", "(It wants to be ack")) for line in ours)
     assert lines[len(lines) - len(ours) :] == ours, "what is ours stands behind the quote"
     assert mail.named(told) == {"mail-7"}
-    assert len(told.encode()) <= mail.LETTER
+    assert len(told.encode()) <= mail.MAX_MESSAGE_BYTES
     body = "\n".join(lines)
     assert all(char in "\n\t" or char.isprintable() or char.isspace() for char in body) and "\x1b" not in body
     for word in ("</system", "<|", "<user"):
@@ -170,7 +171,7 @@ def test_what_the_person_or_covey_says_is_more_than_information(sender: str, hea
 @pytest.mark.parametrize("char", ["x", "ü", "\n", "\u200b"])
 def test_a_long_message_is_cut_and_says_so(char: str) -> None:
     told = mail.quoted(Message(id="mail-7", ordinal=7, sender="bob", to="ada"), char * 9000)
-    assert mail.LETTER - 8 <= len(told.encode()) <= mail.LETTER
+    assert mail.MAX_MESSAGE_BYTES - 8 <= len(told.encode()) <= mail.MAX_MESSAGE_BYTES
     assert told.endswith("\n(That is not all of it: covey mail read mail-7)")
 
 
@@ -230,7 +231,7 @@ class AnyLoss(RuleBasedStateMachine):
         quotes = {message.id: quote for message, quote in unread}
         letters = [message for message, _ in unread]
         chosen = mail.portion(letters, lambda message: quotes[message.id], self.offered, self.at)
-        assert sum(len(quote.encode()) for _, quote in chosen) <= mail.HOOK
+        assert sum(len(quote.encode()) for _, quote in chosen) <= mail.HOOK_MAIL_BYTES
         self.offered.update({message.id: self.at for message, _ in chosen})
         if chosen:
             self.under_way.append([message for message, _ in chosen])
@@ -267,7 +268,7 @@ class AnyLoss(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for _ in range(2 * len(self.mail) + 1):  # when nothing more is lost
-            self.at += mail.AGAIN
+            self.at += mail.TELL_AGAIN_S
             self.under_way = []
             self.step()
             self.arrive(0, twice=False, part=5)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from covey.core import permits
-from covey.core.permits import SHELL, Granted, Revoked, covers
+from covey.core import nouns
+from covey.core.people import permits
+from covey.core.people.permits import SHELL, Granted, Revoked, covers
 
 CHAINS = list(";&|`$()<>\n\\")
 words = st.text(
@@ -34,6 +35,24 @@ def test_a_permit_for_one_tool_covers_no_other(tool: str, other: str, about: str
 @given(commands, st.lists(words, max_size=4))
 def test_a_command_covers_all_that_begins_with_its_words(allowed: str, more: list[str]) -> None:
     assert covers(SHELL, allowed, SHELL, " ".join([allowed, *more]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "push"),
+    [
+        ("git", "git push --no-verify origin HEAD:main"),
+        ("git push", "git push --no-verify origin HEAD:main"),
+        ("git", "git -c core.hooksPath= push origin main"),
+        ("git", "git send-pack ../origin.git HEAD:refs/heads/main"),
+        ("sh -c", "sh -c 'git push --no-verify origin HEAD:main'"),
+        ("env", "env -i /usr/bin/git push origin HEAD:main"),
+    ],
+)
+def test_a_push_that_git_would_not_ask_about_is_covered_and_offered_by_no_rule(rule: str, push: str) -> None:
+    assert not covers(SHELL, rule, SHELL, push)
+    assert covers(SHELL, push, SHELL, push)
+    assert permits.offered(SHELL, push) is None
+    assert covers(SHELL, "git", SHELL, "git push origin main"), "there git itself asks"
 
 
 @given(commands, anything, st.sampled_from(CHAINS), anything)
@@ -84,7 +103,7 @@ def test_of_another_tool_only_exactly_what_was_allowed_is_covered() -> None:
 
 
 def test_a_permit_lives_until_it_is_revoked() -> None:
-    permit = permits.first("permit-3", 3, Granted(tool=SHELL, about="make"), 5.0, "owner")
+    permit = nouns.first(permits.Permit, "permit-3", 3, Granted(tool=SHELL, about="make"), 5.0, "owner")
     assert (permit.by, permit.granted, permit.revoked) == ("owner", 5.0, None)
     revoked = permits.apply(permit, Revoked(), 8.0, "owner")
     assert (revoked.revoked, revoked.granted, revoked.about) == (8.0, 5.0, "make")

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from covey.core import questions
-from covey.core.questions import NOBODY, Asked, Decision, Question, Reply, State
-from covey.core.signals import Wants
+from covey.core import nouns
+from covey.core.fleet.signals import Wants
+from covey.core.people import questions
+from covey.core.people.questions import NOBODY_ANSWERED, Asked, Decision, Question, QuestionState, Reply
 from covey.errors import CoveyError, Invalid, Refused
 
 PERMISSION = Question(id="question-1", ordinal=1, session="ada", wants=Wants.PERMISSION, tool="shell", about="npm test")
@@ -20,9 +21,9 @@ some_questions = st.sampled_from([PERMISSION, FREE])
 texts = st.sampled_from(["", "  ", "Use 8080"])
 
 
-@pytest.mark.parametrize("state", [State.ANSWERED, State.EXPIRED, State.WITHDRAWN])
+@pytest.mark.parametrize("state", [QuestionState.ANSWERED, QuestionState.EXPIRED, QuestionState.WITHDRAWN])
 @pytest.mark.parametrize("decision", Decision)
-def test_a_question_is_decided_only_once(state: State, decision: Decision) -> None:
+def test_a_question_is_decided_only_once(state: QuestionState, decision: Decision) -> None:
     with pytest.raises(Refused, match=f"question-2 is {state} already"):
         questions.answer(replace(FREE, state=state), decision, "8080")
 
@@ -47,7 +48,7 @@ def test_a_free_question_is_answered_in_words(decision: Decision, text: str) -> 
 
 
 def test_an_answer_is_no_permission_for_ever() -> None:
-    with pytest.raises(Invalid, match="no permission for ever"):
+    with pytest.raises(Invalid, match="only a permission can be given for ever"):
         questions.answer(FREE, Decision.ALWAYS, "8080")
 
 
@@ -58,7 +59,7 @@ def test_a_free_question_may_be_denied_without_a_word() -> None:
 def test_whoever_is_answered_by_nobody_is_told_no_and_why() -> None:
     expired = questions.apply(PERMISSION, questions.Expired(), 9.0, "covey")
     reply = questions.reply_of(expired)
-    assert reply == Reply(Decision.DENY, NOBODY) and not reply.allows
+    assert reply == Reply(Decision.DENY, NOBODY_ANSWERED) and not reply.allows
 
 
 @given(some_questions, st.sampled_from(Decision), texts)
@@ -85,7 +86,7 @@ class AnyOrder(RuleBasedStateMachine):
         super().__init__()
         self.asked = Asked(session="ada", run="run-1", asks="a", wants=Wants.PERMISSION, about="make", until=7.0)
         self.log: list[questions.Event] = [self.asked]
-        self.question = questions.first("question-1", 1, self.asked, 1.0)
+        self.question = nouns.first(questions.Question, "question-1", 1, self.asked, 1.0)
         self.ends = 0
 
     def take(self, event: questions.Event) -> None:
@@ -103,7 +104,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from([questions.Expired(), questions.Withdrawn("x")]))
     def end(self, event: questions.Event) -> None:
-        if self.question.state is State.OPEN:
+        if self.question.state is QuestionState.OPEN:
             self.ends += 1
             self.take(event)
 
@@ -114,12 +115,12 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def it_ends_once(self) -> None:
-        assert self.ends == (self.question.state is not State.OPEN)
-        assert (self.question.ended is not None) is (self.question.state is not State.OPEN)
+        assert self.ends == (self.question.state is not QuestionState.OPEN)
+        assert (self.question.ended is not None) is (self.question.state is not QuestionState.OPEN)
 
     @invariant()
     def the_log_tells_all_of_it(self) -> None:
-        question = questions.first("question-1", 1, self.asked, 1.0)
+        question = nouns.first(questions.Question, "question-1", 1, self.asked, 1.0)
         for event in self.log:
             question = questions.apply(question, event, 1.0, "owner")
         assert question == self.question

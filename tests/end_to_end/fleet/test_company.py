@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, kill, make_line
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, kill, make_line
+from tests.worlds.serving import wait_until
 
 
 def _task(line: Line, name: str, *, go: str = "go") -> dict[str, str]:

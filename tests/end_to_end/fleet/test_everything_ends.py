@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, SHELL, Line, alive, answers, kill, processes_of, sleepers_of
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, SHELL, Line, alive, answers, kill, processes_of, sleepers_of
+from tests.worlds.serving import wait_until
 
 SLOW = '[merge]\ncheck = "echo $$ >> $OUTSIDE/gates; test ! -e slow || sleep 600"\n'
 """A gate that never ends on a tree with a file `slow`, and says that it is there."""

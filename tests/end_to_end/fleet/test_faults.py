@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, SHELL, Line, alive, kill
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, SHELL, Line, alive, kill
+from tests.worlds.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
 STALLED = 6.0

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.line.lines import GOOD, NOTE, Line
+from tests.worlds.projects import GOOD, NOTE, Line
 
 
 def _begun(made: Callable[..., Line], *settings: str) -> Line:

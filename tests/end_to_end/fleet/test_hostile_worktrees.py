@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from covey.trash import remove
-from tests.git.repositories import commit_files, make_repository
-from tests.line.lines import GOOD, SHELL, Line
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SHELL, Line
+from tests.worlds.repositories import commit_files, make_repository
+from tests.worlds.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
 CRAFT = (

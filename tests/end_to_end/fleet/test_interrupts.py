@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import SCRIPTED, Line, alive, kill
-from tests.serving import wait_until
+from tests.worlds.projects import SCRIPTED, Line, alive, kill
+from tests.worlds.serving import wait_until
 
 TASKS = 5
 CHECK = "test ! -e bad"

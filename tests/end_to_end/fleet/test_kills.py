@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, answers, kill, processes_of
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, answers, kill, processes_of
+from tests.worlds.serving import wait_until
 
 COUNT = 20
 
@@ -285,11 +285,15 @@ def _something_killed_now_and_then(line: Line, tasks: int, kills: int, seed: int
     assert line.git("status", "--porcelain").split() == ["M", "README.md"], story
     assert line.json("log", "verify")["sound"]
     line.up()  # the last one killed may have been the daemon on its way out
+    wait_until(
+        lambda: str(line.worktrees) not in line.git("worktree", "list", "--porcelain"), "the end of all worktrees"
+    )
     line.ok("down")
     line.assert_nothing_left()
 
 
-MANY_TRIES = "[board]\ntries = 100\n"
+MANY_TRIES = "[board]\ntries = 100\n[watch]\ncrashes = 1000\nbackoff = 0.2\n"
+"""No task is blocked because its runs were killed often: bad luck may have it that one is five times."""
 
 
 def test_whatever_is_killed_a_run_comes_to_its_end(made: Callable[..., Line]) -> None:

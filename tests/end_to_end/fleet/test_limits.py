@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from covey.core.figures import span
-from tests.line.lines import GOOD, SCRIPTED, Line, processes_of, sleepers_of
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, processes_of, sleepers_of
+from tests.worlds.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
 SOON = 0.02

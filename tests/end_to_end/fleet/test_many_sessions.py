@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line
-from tests.serving import Client, wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line
+from tests.worlds.serving import Client, wait_until
 
 
 def _body(line: Line, number: int) -> str:
@@ -89,4 +89,6 @@ def test_ten_sessions_run_on_twenty_thousand_files(made: Callable[..., Line]) ->
         _finish(line, client, 10)
     assert {event["data"]["outcome"] for event in line.events("run.ended")} == {"handed-in"}
     line.ok("down")
+    old = line.state / "old-worktrees"
+    wait_until(lambda: not (old.exists() and any(old.iterdir())), "the end of 200,000 files", patience=300)
     line.assert_nothing_left()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.line.lines import GOOD, SCRIPTED, Line
+from tests.worlds.projects import GOOD, SCRIPTED, Line
 
 
 def _task(line: Line, name: str, *needs: str, wait: str = "") -> dict[str, object]:

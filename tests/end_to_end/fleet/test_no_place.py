@@ -8,8 +8,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from tests.line.lines import GOOD, SCRIPTED, Line
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line
+from tests.worlds.serving import wait_until
 
 SETTING = "worktrees under [sessions] in covey.toml"
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.line.lines import SHELL, Line
+from tests.worlds.projects import SHELL, Line
 
 TOOLS = ("python", "python3", "pip", "pytest", "ruff", "mypy")
 LOOK = f'for each in {" ".join(TOOLS)}; do command -v $each; done; echo "${{VIRTUAL_ENV-none}}"'

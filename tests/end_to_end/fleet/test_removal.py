@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.line.lines import GOOD, SCRIPTED, Line, alive, processes_of
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, processes_of
+from tests.worlds.serving import wait_until
 
 
 def _others(line: Line) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, SHELL, Line, alive
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, SHELL, Line, alive
+from tests.worlds.serving import wait_until
 
 
 def _counting(line: Line, name: str) -> str:

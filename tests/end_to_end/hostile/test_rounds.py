@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.git.repositories import make_repository
-from tests.hostile.tricks import KINDS, Trick, body, draw
-from tests.line.lines import SHELL, Line, make_line
-from tests.serving import Client, wait_until
+from tests.end_to_end.hostile.tricks import KINDS, Trick, body, draw
+from tests.worlds.projects import SHELL, Line, make_line
+from tests.worlds.repositories import make_repository
+from tests.worlds.serving import Client, wait_until
 
 CHECK = """set -e
 mkdir -p build

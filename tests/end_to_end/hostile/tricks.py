@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hostile.craft import WHATS
+from tests.end_to_end.hostile.craft import WHATS
 
 CRAFT = Path(__file__).with_name("craft.py")
 NEST = 'python3 -c \'import os; [(os.mkdir("d"), os.chdir("d")) for _ in range(3000)]\''

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import Line
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.serving import wait_until
 
 AGENT = '[agents.sh]\ncommand = ["sh", "{body_file}", "{prompt_file}"]\n'
 """An agent that gets the prompt as its first word."""

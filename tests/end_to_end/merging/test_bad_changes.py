@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from covey.git.project import find
-from covey.loops import tree
-from tests.git.crafted import BROKEN, FILE, HONEST, ODD, Forge
-from tests.git.repositories import make_repository
-from tests.line.lines import Line
-from tests.line.queues import merges
-from tests.serving import wait_until
+from covey.git.worktrees import task_branches
+from tests.worlds.crafted import BROKEN, FILE, HONEST, ODD, Forge
+from tests.worlds.projects import Line
+from tests.worlds.queues import merges
+from tests.worlds.repositories import make_repository
+from tests.worlds.serving import wait_until
 
 CHECK = '[merge]\ncheck = "test ! -e bad"\n'
 
@@ -51,9 +51,9 @@ def test_a_branch_whose_files_git_lacks_cannot_be_checked_out_and_others_can(tmp
     forge = Forge(make_repository(tmp_path / "project"))
     project = find(forge.path)
     for name in ("a missing file", "a missing folder"):
-        assert not tree.can_be_checked_out(project, BROKEN[name](forge)), name
+        assert not task_branches.can_be_checked_out(project, BROKEN[name](forge)), name
     for name, craft in HONEST.items():
-        assert tree.can_be_checked_out(project, craft(forge)), name
+        assert task_branches.can_be_checked_out(project, craft(forge)), name
 
 
 @pytest.mark.parametrize("policy", ["squash", "merge", "ff"])

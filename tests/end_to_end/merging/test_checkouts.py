@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line, make_line
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, make_line
+from tests.worlds.serving import wait_until
 
 CHANGE = "write shared.txt\n    changed by an agent\ncommit Change it\n"
 FILES = {"shared.txt": "as it was\n", "other.txt": "as it was\n"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.line.lines import SCRIPTED, Line
+from tests.worlds.projects import SCRIPTED, Line
 
 CHECK = "sh gate.sh"
 GATE = f'[merge]\ncheck = "{CHECK}"\n'

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from covey.core.fold import State
-from covey.core.queue import train
-from covey.core.queue.heard import Heard, take
-from covey.store import rows
-from covey.store.sqlite import SqliteStore
-from tests.line.lines import Line, alive
-from tests.line.queues import Change, fill, is_through, merges
-from tests.serving import wait_until
+from covey.core.merging.queue import train
+from covey.core.merging.queue.train_log import Heard, take
+from covey.store.engine import rows
+from covey.store.engine.sqlite import SqliteStore
+from tests.worlds.projects import Line, alive
+from tests.worlds.queues import Change, fill, is_through, merges
+from tests.worlds.serving import wait_until
 
 CHECK = "! grep -rqs broken values && ! { test -e values/left && test -e values/right; }"
 """Fails with a file that is broken, and with two that do not go together."""
@@ -108,9 +108,9 @@ def _assert_the_log_says_the_same(line: Line) -> None:
 
 
 def _row(folded: State, kind: str, subject: str) -> Any:
-    tables = {"merge": folded.merges, "gate": folded.gates, "queue": folded.queue, "fleet": folded.fleet}
-    table: Any = tables.get(kind.partition(".")[0], {})
-    return table.get(subject)
+    tables = {"merge": "merges", "gate": "gates", "queue": "queue", "fleet": "fleet"}
+    table = tables.get(kind.partition(".")[0])
+    return None if table is None else folded.tables[table].get(subject)
 
 
 # What becomes of a queue
@@ -321,6 +321,21 @@ def test_what_others_pushed_meanwhile_is_tested_with_ours_before_both_are_pushed
     assert sorted(line.git("ls-tree", "--name-only", "main:values").splitlines()) == ["a", "b", "theirs"]
     tested = {event["data"]["commit"] for event in line.events("gate.started")}
     assert {landing["commit"] for landing in _landings(line)} <= tested
+    _assert_the_log_says_the_same(line)
+
+
+def test_what_others_pushed_and_changes_nothing_here_comes_in_once(made: Callable[..., Line]) -> None:
+    line = made('remote = ""\n', _settings(more='push = "origin"\n'))  # new work begins from our own main
+    colleague = _remote(line)
+    line.up()
+    theirs = _theirs(line, colleague, "values/a", "for a moment\n")
+    line.git("-c", "user.name=Eve", "-c", "user.email=eve@example.org", "revert", "--no-edit", theirs, at=colleague)
+    line.git("push", "-q", at=colleague)
+    fill(line, [_good("b")])
+    wait_until(lambda: is_through(line), "the end of the queue")
+    wait_until(lambda: _pushed(line) == line.git("rev-parse", "main") != theirs, "the push")
+    assert theirs in line.git("rev-list", "main").splitlines()
+    assert len(_landings(line)) == 2
     _assert_the_log_says_the_same(line)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import Line
-from tests.line.queues import fill, merges
-from tests.line.test_queue import _ends, _good, _settings
-from tests.serving import wait_until
+from tests.end_to_end.merging.test_queue import _ends, _good, _settings
+from tests.worlds.projects import Line
+from tests.worlds.queues import fill, merges
+from tests.worlds.serving import wait_until
 
 
 def test_a_queue_that_halted_goes_on_when_the_checks_are_others(made: Callable[..., Line]) -> None:

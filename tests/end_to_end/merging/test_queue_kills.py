@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import Line, alive, answers, kill, processes_of
-from tests.line.queues import Change, fill, is_through, merges
-from tests.serving import wait_until
+from tests.worlds.projects import Line, alive, answers, kill, processes_of
+from tests.worlds.queues import Change, fill, is_through, merges
+from tests.worlds.serving import wait_until
 
 CHECK = "sh gate.sh"
 GATE = """sleep 0.2

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import Line
-from tests.line.queues import fill, merges
-from tests.line.test_queue import _good, _settings
-from tests.serving import wait_until
+from tests.end_to_end.merging.test_queue import _good, _settings
+from tests.worlds.projects import Line
+from tests.worlds.queues import fill, merges
+from tests.worlds.serving import wait_until
 
 
 def _states(line: Line) -> list[str]:

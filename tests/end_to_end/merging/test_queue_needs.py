@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.line.lines import Line
-from tests.line.queues import Change, _commit, merges
-from tests.line.test_queue import CHECK, _bad, _good, _landings, _settings
-from tests.serving import Client, wait_until
+from tests.end_to_end.merging.test_queue import CHECK, _bad, _good, _landings, _settings
+from tests.worlds.projects import Line
+from tests.worlds.queues import Change, _commit, merges
+from tests.worlds.serving import Client, wait_until
 
 
 def _hand_in(line: Line, client: Client, task: str, number: int, change: Change) -> None:

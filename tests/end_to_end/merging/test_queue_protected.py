@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from covey import config
-from covey.app.train import digest
-from tests.line.lines import Line
-from tests.line.queues import Change, fill, merges
-from tests.serving import wait_until
+from covey.app.merging.queue_records import digest
+from tests.worlds.projects import Line
+from tests.worlds.queues import Change, fill, merges
+from tests.worlds.serving import wait_until
 
 GATE = 'for file in values/*; do grep -qx 1 "$file" || exit 1; done\n'
 SETTINGS = '[merge]\ncheck = "sh gate.sh"\nprotected = ["covey.toml", "gate.sh"]\nslots = 2\n'

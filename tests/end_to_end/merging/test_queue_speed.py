@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.line.lines import Line
-from tests.line.queues import Change, fill, is_through, merges
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.queues import Change, fill, is_through, merges
+from tests.worlds.serving import wait_until
 
 CHECK = "! grep -rqs broken values"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.line.lines import GOOD, SHELL, Line
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SHELL, Line
+from tests.worlds.serving import wait_until
 
 WORK = 'echo x >"$COVEY_TASK.txt"; git add .; git commit -qm Work\n'
 RED = "echo x >bad; git add .; git commit -qm Red\n"

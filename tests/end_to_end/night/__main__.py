@@ -1,4 +1,4 @@
-"""Live through one night and print its story: python -m tests.night --seed 7 --hours 12."""
+"""Live through one night and print its story: python -m tests.end_to_end.night --seed 7 --hours 12."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.night.night import Night
+from tests.end_to_end.night.night import Night
 
 
 def main() -> int:
     """Live through the night that the command line names."""
-    parser = argparse.ArgumentParser(prog="tests.night")
+    parser = argparse.ArgumentParser(prog="tests.end_to_end.night")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours", type=float, default=12.0)
     parser.add_argument("--sessions", type=int, default=12)

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from covey.agents.agent import Assignment, Sight, Terminal, Traits, WithoutLedger
-from covey.core import signals
-from covey.core.launches import Launch, Screen
-from covey.core.questions import Reply
-from covey.core.signals import Asks, Signal, Usage
+from covey.core.fleet import signals
+from covey.core.fleet.launches import Launch, Screen
+from covey.core.fleet.signals import Asks, Signal, Usage
+from covey.core.people.questions import Reply
 
 GAP = 2.0
 MEMORY = 200 * 1024 * 1024

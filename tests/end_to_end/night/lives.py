@@ -11,26 +11,31 @@ from typing import Any, TypeVar
 import msgspec
 
 from covey import __version__, config
-from covey.app.app import VERBS, App
-from covey.app.verbs import Principal, read_body
+from covey.app.app import App
+from covey.app.context import Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.verbs import VERBS, read_body
 from covey.core.events import Started
-from covey.core.sessions import COVEY
+from covey.core.fleet.sessions import COVEY
 from covey.errors import CoveyError
 from covey.git.project import Project
-from covey.git.worktrees import Worktrees, default_folder
-from covey.loops.desk import Desk
-from covey.loops.fleet import Fleet
-from covey.loops.janitor import Janitor
-from covey.loops.queue import Queue
-from covey.store.rows import Change
-from covey.store.sqlite import SqliteStore
+from covey.git.worktrees.worktrees import Worktrees, default_folder
+from covey.loops.cleanup import Cleanup
+from covey.loops.expiry import Expiry
+from covey.loops.fleet.commit_reader import GitCommits
+from covey.loops.fleet.fleet_loop import Fleet
+from covey.loops.fleet.fleet_memory import FleetMemory
+from covey.loops.merge_queue.queue_loop import Queue
+from covey.loops.runtime import Runtime
+from covey.store.engine.rows import Change
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.night.programs import Runs
-from tests.night.virtual import VirtualClock, VirtualLoop
+from tests.end_to_end.night.programs import Runs
+from tests.end_to_end.night.virtual import VirtualClock, VirtualLoop
 
 T = TypeVar("T")
 CARE_EVERY = 20.0
-"""Virtual seconds between two looks of the janitor."""
+"""Virtual seconds between two looks for what silence ends."""
 
 
 @dataclass
@@ -59,30 +64,39 @@ class Life:
         self.store = SqliteStore(place.project.database, clock=lambda: place.clock.wall, project="night")
         self.store._db.raw.execute("PRAGMA synchronous = OFF")  # no power fails in a test
         settings = config.load(place.project.root)
-        self.app = App(self.store, settings, place.clock, "night", daemon=True, secret=b"night", runner=place.runs)
-        self.app.house.runs = place.project.state / "runs"
-        self.app.house.attach_command = place.runs.attach_command
-        folder = default_folder(place.project, settings.sessions.worktrees)
-        self.desk = Desk(
+        worktrees = Worktrees(place.project, default_folder(place.project, settings.sessions.worktrees))
+        memory = FleetMemory(place.clock, place.free_memory, place.chance.random)
+        context = Context(
+            settings,
+            Pulses(place.clock, self.store.place),
+            "night",
+            has_daemon=True,
+            secret=b"night",
+            runner=place.runs,
+            runs=place.project.runs,
+            fleet=memory,
+            terminals=place.runs,
+            commits=GitCommits(place.project, worktrees, self.store, place.clock),
+        )
+        self.app = App(self.store, context)
+        self.runtime = Runtime(
             self.app,
             place.project,
             place.runs,
-            Worktrees(place.project, folder),
+            worktrees,
             "http://127.0.0.1:1",
-            self.read,
-            self.write,
+            self,
             free_memory=place.free_memory,
-            chance=place.chance.random,
         )
-        self.fleet = Fleet(self.desk)
-        self.queue = Queue(self.desk)
+        self.fleet = Fleet(self.runtime, memory)
+        self.queue = Queue(self.runtime)
 
     async def read(self, job: Callable[[Tx], T]) -> T:
         """Look at the store."""
         self.reads += 1
         return self.store.read(job)
 
-    async def write(self, job: Callable[[Tx], T]) -> T:
+    async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
         """Change the store; whoever is killed meanwhile does not know whether that was committed."""
         takes = self.place.chance.uniform(0.001, 0.01)
         self.place.loop.steps += 1
@@ -115,20 +129,21 @@ class Life:
         self._tasks = [self.place.loop.create_task(each) for each in loops]
 
     async def _care(self) -> None:
-        janitor = Janitor(self.app, self.read, self.write, self.write)
+        expiry, cleanup = Expiry(self.app, self.read, self.write), Cleanup(self.app, self.write, self.write)
         while True:
             await asyncio.sleep(CARE_EVERY)
-            await janitor.tick()
+            await expiry.tick()
+            await cleanup.tick()
 
     async def kill(self) -> None:
         """End it wherever it stands: nothing that it has not done yet is done any more."""
         self.place.loop.life += 1
-        gates = [each.task for each in self.queue.crew.testing.running.values() if each.task is not None]
+        gates = [each.task for each in self.queue.gate_runs.running.values() if each.task is not None]
         tasks = [*self._tasks, *self.fleet._busy.values(), *gates]
         for task in tasks:
             task.cancel()
         failed = [each for each in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(each, Exception)]
-        self.desk.close()
+        self.runtime.close()
         self.store.close()
         if failed and not isinstance(failed[0], CoveyError):
             raise failed[0]

@@ -20,26 +20,28 @@ from unittest.mock import patch
 
 from covey import config
 from covey.agents import registry
-from covey.app.verbs import Principal
-from covey.core import pace, signals
-from covey.core.questions import State as Asked
-from covey.core.sessions import State
-from covey.core.signals import Trouble, Usage
-from covey.core.tasks import Status
+from covey.app.context import Principal
+from covey.core.board.tasks import Status
+from covey.core.fleet import signals, start_limits
+from covey.core.fleet.sessions import SessionState
+from covey.core.fleet.signals import Trouble, Usage
+from covey.core.people.questions import QuestionState as Asked
 from covey.errors import CoveyError
 from covey.git import project as projects
 from covey.git import run as gits
-from covey.loops import fleet, gates, queue, tidying, watchdog
-from covey.store.audit import verify
-from covey.store.rows import Change
-from tests.git.repositories import git_out
-from tests.night import programs
-from tests.night.agents import NAMES
-from tests.night.lives import Life, Place
-from tests.night.programs import FAULTS, Program, Runs
-from tests.night.truths import Truths
-from tests.night.virtual import BEGIN, VirtualClock, VirtualLoop
-from tests.night.weather import HOUR, MINUTE, PLENTY, Weather, forecast
+from covey.loops.fleet import fleet_loop, tidying, watchdog
+from covey.loops.gates import gates
+from covey.loops.merge_queue import queue_loop
+from covey.store.engine.audit import verify
+from covey.store.engine.rows import Change
+from tests.end_to_end.night import programs
+from tests.end_to_end.night.agents import NAMES
+from tests.end_to_end.night.lives import Life, Place
+from tests.end_to_end.night.programs import FAULTS, Program, Runs
+from tests.end_to_end.night.truths import Truths
+from tests.end_to_end.night.virtual import BEGIN, VirtualClock, VirtualLoop
+from tests.end_to_end.night.weather import HOUR, MINUTE, PLENTY, Weather, forecast
+from tests.worlds.repositories import git_out
 
 MORNING = 14.0
 """Virtual hours after the end of all faults within which the fleet must have come to rest."""
@@ -414,7 +416,7 @@ class Night:
         """Say whether every session that could work has used up what it may spend today."""
         assert self.life is not None
         found = self.life.store.read(lambda tx: tx.run_sessions())
-        waits = [one for one in found if one.state is State.LIMITED and (one.until or 0) > self.clock.wall]
+        waits = [one for one in found if one.state is SessionState.LIMITED and (one.until or 0) > self.clock.wall]
         return bool(waits)
 
     def _describe(self, task_id: str) -> str:
@@ -600,9 +602,9 @@ class Night:
     @contextmanager
     def _compressed(self) -> Iterator[None]:
         """Let the loops look less often, git know the virtual time, and the agents of the night be found."""
-        entries = {name: EntryPoint(name, f"tests.night.agents:{name}", registry.GROUP) for name in NAMES}
+        entries = {name: EntryPoint(name, f"tests.end_to_end.night.agents:{name}", registry.GROUP) for name in NAMES}
         own_env = gits.inherited_env
-        own_backoff = pace.backoff
+        own_backoff = start_limits.backoff
 
         def environment() -> dict[str, str]:
             self._maybe_die()
@@ -618,13 +620,13 @@ class Night:
         with (
             patch.object(registry, "_entries", lambda: entries),
             patch.object(gits, "inherited_env", environment),
-            patch.object(pace, "backoff", backoff),
-            patch.object(fleet, "LOOK_EVERY", 8.0),
-            patch.object(fleet, "REST_EVERY", 8.0),
+            patch.object(start_limits, "backoff", backoff),
+            patch.object(fleet_loop, "LOOK_EVERY_S", 8.0),
+            patch.object(fleet_loop, "REST_EVERY_S", 8.0),
             patch.object(tidying, "QUESTIONS_EVERY", 8.0),
-            patch.object(watchdog, "SAMPLE_EVERY", 8.0),
-            patch.object(queue, "REST_EVERY", 30.0),
-            patch.object(gates, "LOOK_EVERY", 1.0),
+            patch.object(watchdog, "SAMPLE_EVERY_S", 8.0),
+            patch.object(queue_loop, "QUEUE_REST_S", 30.0),
+            patch.object(gates, "FIRST_LOOK_EVERY_S", 1.0),
             patch.dict(os.environ, {"TZ": "UTC", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}),
         ):
             time.tzset()
@@ -670,9 +672,10 @@ class Night:
             last = "\n".join(f"{(at - BEGIN) / HOUR:7.4f} h  {kind} {subject} {data[:200]}"
                              for at, kind, subject, data in told)  # fmt: skip
             size = f"--hours {self.hours:g} --sessions {self.sessions} --tasks {self.tasks}"
-            again = f"python -m tests.night --seed {self.seed} {size} --figures"
+            again = f"python -m tests.end_to_end.night --seed {self.seed} {size} --figures"
             if (self.sessions, self.tasks) == (12, 60):
-                again = f"COVEY_NIGHT_SEED={self.seed} COVEY_NIGHT_HOURS={self.hours:g} pytest -m soak tests/night"
+                world = f"COVEY_NIGHT_SEED={self.seed} COVEY_NIGHT_HOURS={self.hours:g}"
+                again = f"{world} pytest -m soak tests/end_to_end/night"
             return f"{what}\nseed {self.seed}, {self.loop.time() / HOUR:.2f} h\n{last}\nSee it again: {again}"
         return what
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from covey.core import signals
-from covey.core.launches import Activity, Launch, Observation
-from covey.core.signals import Signal, Trouble, Usage, Wants
+from covey.core.fleet import signals
+from covey.core.fleet.launches import Activity, Launch, Observation
+from covey.core.fleet.signals import Signal, Trouble, Usage, Wants
 from covey.errors import Refused
-from tests.night.agents import spoken
-from tests.night.virtual import VirtualLoop
+from tests.end_to_end.night.agents import spoken
+from tests.end_to_end.night.virtual import VirtualLoop
 
 MIB = 1024 * 1024
 RETRIES = 4
@@ -593,6 +593,9 @@ class Runs:
 
     def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
         return ["true"]
+
+    def is_used(self, run_id: str) -> bool:
+        return False
 
     @property
     def alive(self) -> list[Program]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.night.night import Night
+from tests.end_to_end.night.night import Night
 
 SEEDS = range(1, 21)
 ONE = os.environ.get("COVEY_NIGHT_SEED")
@@ -63,8 +63,20 @@ def test_the_same_seed_is_the_same_night_to_the_last_event() -> None:
 def _told_by_a_process(*, seed: int, hash_seed: int) -> list[list[object]]:
     """Return the log of a third of an hour, lived through by a process whose sets have another order."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.night", "--seed", str(seed), "--hours", "0.3", "--sessions", "3", "--tasks", "3"],
-        cwd=Path(__file__).parents[2],
+        [
+            sys.executable,
+            "-m",
+            "tests.end_to_end.night",
+            "--seed",
+            str(seed),
+            "--hours",
+            "0.3",
+            "--sessions",
+            "3",
+            "--tasks",
+            "3",
+        ],
+        cwd=Path(__file__).parents[3],
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,

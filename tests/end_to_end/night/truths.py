@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from covey.config import Config
-from covey.core.alerts import Alert
-from covey.core.merges import Merge
-from covey.core.runs import Outcome, Run
-from covey.core.tasks import Status, Task
-from covey.store.rows import Change
-from tests.night.lives import Life
-from tests.night.programs import Program
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet.runs import Outcome, Run
+from covey.core.merging.merges import Merge
+from covey.core.people.alerts import Alert
+from covey.store.engine.rows import Change
+from tests.end_to_end.night.lives import Life
+from tests.end_to_end.night.programs import Program
 
 CENT = 1e-6
 RACE = 1.0
@@ -114,10 +114,10 @@ class Truths:
 
     def _paced(self, run: Run) -> None:
         assert self.life is not None
-        fleet, desk = self.life.fleet, self.life.desk
+        fleet, runtime = self.life.fleet, self.life.runtime
         pace = fleet.starts.paces.get(run.agent)
         running = sum(one.agent == run.agent and not one.person for one in self.open_runs.values())
-        at, free = desk.awake(), desk.free_memory()
+        at, free = runtime.awake(), runtime.free_memory()
         if pace is not None and pace.cut is not None and at - pace.cut < RACE:
             return  # it was refused while this one was on its way
         if pace is not None and pace.limit is not None and running >= max(int(pace.limit), 1):
@@ -126,7 +126,7 @@ class Truths:
             self.say(f"{run.id} began {pace.closed - at:.0f} s before {run.agent} takes requests again")
         if pace is not None and pace.started is not None and run.agent != "plain" and at - pace.started < 2.0 - 0.1:
             self.say(f"{run.id} began {at - pace.started:.2f} s after another of {run.agent}")
-        reserve = desk.app.house.config.sessions.free_memory * 1024**2
+        reserve = runtime.app.context.config.sessions.free_memory * 1024**2
         known = fleet.starts._free
         if running and at - known[0] < 1.0 and free is not None and known[1] == free and free < reserve:
             self.say(f"{run.id} began with {free} bytes free")

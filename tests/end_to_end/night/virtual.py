@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from covey.core.expiry import Instant
+from covey.core.leases.expiry import Instant
 
 BEGIN = 1_767_643_200.0
 """Seconds since 1970 at which every night begins: 2026-01-05, 20:00 UTC, four hours before a day ends."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from covey.core.signals import Trouble
-from tests.night.agents import NAMES
+from covey.core.fleet.signals import Trouble
+from tests.end_to_end.night.agents import NAMES
 
 MINUTE, HOUR = 60.0, 3600.0
 GIB = 1024**3

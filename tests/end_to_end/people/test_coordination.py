@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import GOOD, PATIENCE, SHELL, Line
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, PATIENCE, SHELL, Line
+from tests.worlds.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
 FILES = {"held.txt": "as it was\n", "gone.txt": "as it was\n", "free.txt": "as it was\n"}

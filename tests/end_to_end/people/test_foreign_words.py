@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.line.lines import Line
+from tests.worlds.projects import Line
 
 AGENT = '[agents.sh]\ncommand = ["bash", "{body_file}", "{prompt_file}"]\n'
 GATE = '[merge]\ncheck = "true"\n'

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from covey import config
 from covey.errors import Unavailable
-from tests.line.lines import NOTE, Line
-from tests.line.queues import Change, fill
-from tests.serving import wait_until
+from tests.worlds.projects import NOTE, Line
+from tests.worlds.queues import Change, fill
+from tests.worlds.serving import wait_until
 
 TEST = "import unittest\n\n\nclass It(unittest.TestCase):\n    def test_it(self) -> None:\n        assert {}\n"
 
@@ -41,11 +41,99 @@ def test_init_says_so_when_its_gate_does_not_work_and_only_proposes_it(made: Cal
     assert answer["gate"]["verdict"] == "broken" and "no-such-program" in answer["gate"]["error"]
     settings = (line.root / "covey.toml").read_text()
     assert '# check = "make test"' in settings and config.load(line.root).merge.check == ""
-    (line.root / "covey.toml").write_text(settings.replace("# [merge]", "[merge]").replace("# check = ", "check = "))
+    (line.root / "covey.toml").write_text(settings.replace("# check = ", "check = "))
     said = line.ends(1, "init", "--check")
     assert "The gate does not work here: " in said and "no-such-program" in said
     line.commit("Makefile", "test:\n\ttrue\n")
     assert "The gate works" in line.ok("init", "--check")
+    line.assert_nothing_left()
+
+
+CHILD = """import subprocess, sys, unittest
+
+
+class It(unittest.TestCase):
+    def test_it(self) -> None:
+        subprocess.run([sys.executable, "-c", "import {}"], cwd="/", check=True)
+"""
+IN_SRC = 'PYTHONPATH="$PWD/src" python3 -m unittest discover -s tests'
+SOURCES = {
+    "Makefile": "test:\n\tno-such-program run pytest\n\nlint:\n\ttrue\n",
+    "pyproject.toml": "[tool.ruff]\n",
+    "src/cart/__init__.py": "",
+}
+
+
+def test_init_tries_what_tests_until_it_works_and_names_all_that_it_tried(made: Callable[..., Line]) -> None:
+    line = made(init=False, files=SOURCES | {"tests/test_it.py": CHILD.format("cart")})
+    said = line.ok("init")
+    assert "Trying 'make test' on main" in said and f"Trying '{IN_SRC}' on main" in said
+    (first,) = [told for told in said.splitlines() if "'make test' does not work here: " in told]
+    assert "no-such-program: No such file or directory (covey merge log gate-" in first
+    assert f"'{IN_SRC}' works" in said and "No gate is set" not in said
+    assert config.load(line.root).merge.check == IN_SRC
+
+
+def test_init_sets_no_linter_where_tests_fail_and_looks_again_the_next_time(made: Callable[..., Line]) -> None:
+    line = made(init=False, files=SOURCES | {"tests/test_it.py": TEST.format("False")})
+    said = line.ok("init")
+    assert "'make test' does not work here: " in said and f"'{IN_SRC}' fails on main: AssertionError" in said
+    assert "make lint" not in said and "ruff" not in said
+    settings = (line.root / "covey.toml").read_text()
+    assert f"[merge]\n# check = '{IN_SRC}'" in settings and config.load(line.root).merge.check == ""
+    assert f"'{IN_SRC}' is proposed there and does not hold yet" in said
+    assert said.splitlines()[-1].startswith("  No gate is set: what agents hand in waits for your review")
+    assert said.endswith("covey init looks for one again.\n")
+    assert json.loads(line.run("init", "--check", "--json").stdout)["verdict"] == "fails"
+    line.commit("tests/test_it.py", TEST.format("True"))
+    assert "already, and looked for a gate again" in line.ok("init") and config.load(line.root).merge.check == IN_SRC
+    assert "nothing was changed" in line.ok("init")
+
+
+def test_init_looks_again_whatever_it_proposed_then_and_whatever_is_checked_out(made: Callable[..., Line]) -> None:
+    line = made(init=False, files={"Makefile": "lint:\n\tno-such-program\n"})
+    assert line.ok("init").endswith("covey init looks for one again.\n")
+    line.commit("test_it.py", TEST.format("True"))
+    line.git("checkout", "-q", "-b", "other")
+    said = line.ok("init")
+    assert "already, and looked for a gate again" in said and " on main, as the merge queue would" in said
+    settings = config.load(line.root)
+    assert settings.merge.check == "python3 -m unittest" and settings.project.main == "main"
+
+
+def test_init_never_changes_settings_that_a_person_has_edited(made: Callable[..., Line]) -> None:
+    line = made(init=False, files={"Makefile": "lint:\n\tno-such-program\n"})
+    file = line.root / "covey.toml"
+    line.ok("init")
+    ours = file.read_bytes()
+    line.commit("test_it.py", TEST.format("True"))
+    for theirs in (
+        ours.replace(b"\n# check = ", b"\n# check: "),
+        ours.replace(b'\n# check = "make lint"', b"\n# check = 3"),
+        ours.replace(b"\n# check_minutes = 30", b"\n# check_minutes = 40"),
+        ours.replace(b"\n", b"\r\n"),
+        ours + b"# Mine.\n",
+    ):
+        assert theirs != ours
+        file.write_bytes(theirs)
+        assert "nothing was changed" in line.ok("init") and file.read_bytes() == theirs
+
+
+def test_a_linter_is_the_gate_of_a_project_without_tests_and_told_as_one(made: Callable[..., Line]) -> None:
+    line = made(init=False, files={"Makefile": "lint:\n\ttrue\n"})
+    said = line.ok("init")
+    assert (
+        "ran no test: it only looks at the code" in said
+        and "'make lint' looks at what lands, and tests nothing" in said
+    )
+    assert config.load(line.root).merge.check == "make lint" and "No gate is set" not in said
+    assert "ran no test" in line.ends(1, "init", "--check")
+
+
+def test_a_target_called_lint_that_runs_tests_is_told_as_what_it_does(made: Callable[..., Line]) -> None:
+    line = made(init=False, files={"Makefile": "lint:\n\t@echo '3 passed in 0.01s'\n"})
+    said = line.ok("init")
+    assert "3 tests" in said and "'make lint' tests what lands" in said
     line.assert_nothing_left()
 
 

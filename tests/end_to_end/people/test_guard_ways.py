@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, PATIENCE, SHELL, Line, alive, kill
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, PATIENCE, SHELL, Line, alive, kill
+from tests.worlds.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
 AS_IT_WAS = "as it was\n"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, Line, alive, kill
-from tests.serving import Gone, wait_until
+from tests.worlds.projects import GOOD, Line, alive, kill
+from tests.worlds.serving import Gone, wait_until
 
 PROGRAM = Path(__file__).with_name("correspondents.py")
 MARKER = re.compile(r"\[(mail-\d+)\] From (\w+)")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.line.lines import GOOD, SCRIPTED, Line, kill
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, kill
+from tests.worlds.serving import wait_until
 
 FILE = "".join(f"line {number}\n" for number in range(1, 10))
 

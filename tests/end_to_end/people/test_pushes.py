@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line
-from tests.line.test_queue import _remote
-from tests.serving import wait_until
+from tests.end_to_end.merging.test_queue import _remote
+from tests.worlds.projects import GOOD, SCRIPTED, Line
+from tests.worlds.serving import wait_until
 
 SOON = "[watch]\nanswer_minutes = 0.02\n"
 """Nobody answers: a question is denied after a second."""

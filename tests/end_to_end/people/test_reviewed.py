@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tests.line.lines import Line
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.serving import wait_until
 
 PROGRAM = """\
 set -e

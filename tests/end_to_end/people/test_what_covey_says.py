@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.line.lines import GOOD, SCRIPTED, Line, answers
-from tests.serving import wait_until
+from tests.worlds.projects import GOOD, SCRIPTED, Line, answers
+from tests.worlds.serving import wait_until
 
 
 def _merges(line: Line) -> list[dict[str, Any]]:
@@ -43,16 +44,28 @@ def test_a_gate_that_does_not_exist_blames_nobody(made: Callable[..., Line]) -> 
 
 
 @pytest.mark.soak
-def test_a_folder_in_the_place_of_the_gate_blames_nobody(made: Callable[..., Line]) -> None:
+def test_a_folder_in_the_place_of_the_gate_is_left_and_the_gate_runs_elsewhere(
+    made: Callable[..., Line],
+) -> None:
     line = made(SCRIPTED, GOOD)
     place = line.worktrees / ".gate-1"
     place.mkdir(parents=True)
     (place / "mine.txt").write_text("mine\n")
+    line.ok("run", "-n", "2", "One", "Two", "Three")
+    assert sorted(line.landed()) == ["One", "Three", "Two"]
+    assert (place / "mine.txt").read_text() == "mine\n"
+    shutil.rmtree(line.worktrees)
+    line.assert_nothing_left()
+
+
+@pytest.mark.soak
+def test_a_gate_that_cannot_be_made_blames_nobody(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    (line.state / "gates").write_text("In the way.\n")
     said = line.ends(1, "run", "-n", "2", "One", "Two", "Three")
     _assert_all_wait(line, said, 3)
-    assert ".gate-1" in line.alerts()[0]
-    assert (place / "mine.txt").read_text() == "mine\n"
-    (place / "mine.txt").unlink()
+    assert "The room of the gate cannot be made" in line.alerts()[0]
+    (line.state / "gates").unlink()
     line.ok("run")
     assert sorted(line.landed()) == ["One", "Three", "Two"]
     line.assert_nothing_left()
@@ -61,12 +74,10 @@ def test_a_folder_in_the_place_of_the_gate_blames_nobody(made: Callable[..., Lin
 @pytest.mark.soak
 def test_a_gate_that_was_mended_is_run_again_while_the_daemon_is_up(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
-    place = line.worktrees / ".gate-1"
-    place.mkdir(parents=True)
-    (place / "mine.txt").write_text("mine\n")
+    (line.state / "gates").write_text("In the way.\n")
     line.up()
     line.ends(1, "run", "One", "Two")
-    (place / "mine.txt").unlink()
+    (line.state / "gates").unlink()
     line.ok("run")
     assert sorted(line.landed()) == ["One", "Two"]
     line.ok("down")

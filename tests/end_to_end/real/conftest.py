@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import Line
 from tests.model.environment import World, scripted_world
-from tests.real.projects import real_line
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import real_line
 
 
 @pytest.fixture

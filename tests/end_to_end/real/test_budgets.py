@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import Line, kill
 from tests.model.environment import CODEX_MODEL, GEMINI_MODEL, World, program, scripted_world
 from tests.model.script import SCRIPTED_PRICE, Shell, Step, Usage, committing
 from tests.model.server import PRICES
-from tests.real.projects import add, at_once, begin, lands, outcomes, real_line, runs, wait_for_ends
-from tests.serving import wait_until
+from tests.worlds.projects import Line, kill
+from tests.worlds.real_projects import add, at_once, begin, lands, outcomes, real_line, runs, wait_for_ends
+from tests.worlds.serving import wait_until
 
 SLOW = 240
 """Seconds in which several real agents come to their end on a busy machine."""
@@ -153,6 +153,17 @@ class Ledger:
         row = self.row(task, name, "finished", call, allowed)
         assert row.calls == 2 and sum(row.known) == call.input + call.output + call.cache_read, row
 
+    def _kill_agents(self) -> None:
+        """Kill the programs of agents, of which there is one: a look at all processes can miss it."""
+        found: list[int] = []
+
+        def is_found() -> bool:
+            found.extend(self.line.agents().values())
+            return bool(found)
+
+        wait_until(is_found, "the program of an agent")
+        kill(found)
+
     def killed_and_stopped(self, call: Usage) -> None:
         """Kill a run at work, and stop the next one: each has made two calls."""
         name = f"{self.agent}-killed"
@@ -162,7 +173,7 @@ class Ledger:
         wait_until(lambda: self.world.model.asked(name, 2) > 0, "its third call", patience=SLOW)
         self.wait_for_cost(name)
         before = len(runs(self.line))
-        kill(self.line.agents().values())
+        self._kill_agents()
         wait_for_ends(self.line, before)
         first = self.row(task, name, "killed", call, None)
         assert first.is_right, first
@@ -245,4 +256,4 @@ def test_a_run_of_which_nobody_finds_what_it_spends_is_bounded_by_its_turns(tmp_
     task = add(known.line, "Hidden", script, budget=round(2.5 * known.price(SMALL), 9))
     wait_for_ends(known.line, before + 1)
     ended = runs(known.line, task)[0]
-    assert ended["what"].startswith("The run spent about $0.005 of the $0.0063 that it was allowed.")
+    assert ended["what"].startswith("The run spent about $0.005 of the $0.00625 that it was allowed.")

@@ -19,14 +19,14 @@ import pytest
 
 from covey.hooks import relay
 from covey.runners.tmux import TmuxRunner
-from tests.line.lines import Line, kill
+from tests.end_to_end.real.test_terminals import press
 from tests.model.environment import World, scripted_world
 from tests.model.script import SIDE, Read, Script, Shell, Step, Tool, Usage, Write
 from tests.model.server import told
-from tests.real.person import person
-from tests.real.projects import add, alerts, begin, lands, real_line, runs, why
-from tests.real.test_terminals import press
-from tests.serving import wait_until
+from tests.worlds.person import person
+from tests.worlds.projects import Line, kill
+from tests.worlds.real_projects import add, alerts, begin, lands, real_line, runs, why
+from tests.worlds.serving import wait_until
 
 AGENTS = ("claude", "codex")
 DONE = Step(text="Done.")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.line.lines import Line, alive, kill
 from tests.model.environment import CODEX_MODEL, World
 from tests.model.script import ALWAYS, Cut, Fail, Hang, Script, Shell, Step, Tool, Usage, Write
-from tests.real.projects import (
+from tests.worlds.projects import Line, alive, kill
+from tests.worlds.real_projects import (
     add,
     alerts,
     at_once,
@@ -29,7 +29,7 @@ from tests.real.projects import (
     why,
     writing,
 )
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 Real = Callable[..., Line]
 QUICK = "backoff = 0.2\nbackoff_most = 1\n"

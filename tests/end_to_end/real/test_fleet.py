@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import Line
 from tests.model.environment import CODEX_MODEL, scripted_world
 from tests.model.script import Price, Script, Shell, Step, Write, committing
-from tests.real.projects import add, begin, real_line
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import add, begin, real_line
+from tests.worlds.serving import wait_until
 
 SLOW = 240
 """Seconds in which many real agents must have come to an end on a busy machine."""

@@ -20,25 +20,27 @@ from typing import Any
 import pytest
 
 from covey import proof
-from covey.agents import claude, codex, hooked
+from covey.agents import hook_protocol
 from covey.agents.agent import Agent, Assignment, HookDoor
-from covey.agents.codex_launch import trust
-from covey.core.hooks import NOTHING, Hook, Moment, Reply
-from covey.core.launches import Launch
-from covey.core.permits import Level
+from covey.agents.claude import claude
+from covey.agents.codex import codex
+from covey.agents.codex.launch import trust
+from covey.core.fleet.launches import Launch
+from covey.core.leases.hooks import NOTHING, Hook, HookReply, Moment
+from covey.core.people.permits import PermissionLevel
 from covey.hooks import relay
 from tests.model.environment import World, scripted_world
 from tests.model.headless import make_repository
 from tests.model.script import SIDE, Script, Shell, Step, Tool, Usage, Write
 from tests.model.server import Request
-from tests.proving import credential, proved
-from tests.serving import wait_until
+from tests.worlds.proving import credential, proved
+from tests.worlds.serving import wait_until
 
 AGENTS: dict[str, Agent] = {"claude": claude.agent, "codex": codex.agent}
 RELAY = (sys.executable, "-I", "-S", relay.__file__)
 TOKEN = "the run's own"
 PATIENCE = 120.0
-Answer = Callable[[Hook], Reply]
+Answer = Callable[[Hook], HookReply]
 
 
 @dataclass
@@ -83,10 +85,10 @@ def ear(answer: Answer = lambda hook: NOTHING) -> Iterator[Ear]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            hook = hooked.read(Moment(self.path.removeprefix("/hooks/")), body)
+            hook = hook_protocol.read(Moment(self.path.removeprefix("/hooks/")), body)
             made.heard.append(hook)
             made.tokens.add(self.headers["authorization"])
-            said = json.dumps(hooked.written(hook, made.answer(hook))).encode()
+            said = json.dumps(hook_protocol.written(hook, made.answer(hook))).encode()
             self.send_response(200)
             self.send_header("content-length", str(len(said)))
             self.end_headers()
@@ -131,7 +133,7 @@ class Shed:
             "prompt_file": "",
             "body_file": "",
             "env": {**self.world.environment, **told},
-            "permissions": Level.FULL,
+            "permissions": PermissionLevel.FULL,
             "hooks": replace(door, relay=self.relay),
         }
         return Assignment(**{**given, **more})
@@ -171,7 +173,7 @@ def _told(request: Request) -> str:
 def shed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
     """Yield a repository that screens trust, in a world of its own, where hooks have time."""
     root, patient = tmp_path / "shed", tmp_path / "patient" / "hooks" / "relay.py"
-    monkeypatch.setattr(hooked, "QUICK", 60)
+    monkeypatch.setattr(hook_protocol, "QUICK_TIMEOUT_S", 60)
     patient.parent.mkdir(parents=True)
     shutil.copy(proof.__file__, patient.parents[1])  # it is looked for above its folder
     patient.write_text(Path(relay.__file__).read_text().replace("QUICK = 1.0", "QUICK = 60.0"))
@@ -182,21 +184,21 @@ def shed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shed]:
 both = pytest.mark.parametrize("name", AGENTS)
 
 
-def counsel(hook: Hook) -> Reply:
+def counsel(hook: Hook) -> HookReply:
     """Answer as covey does: refuse what is leased, warn of what is near, tell mail, and go on once."""
     match hook.moment:
         case Moment.BEFORE_TOOL if any(path.endswith("leased.txt") for path in hook.writes):
-            return Reply(deny="LEASED by bob for T-2")
+            return HookReply(deny="LEASED by bob for T-2")
         case Moment.BEFORE_TOOL:
-            return Reply(tell=f"WARNED of {hook.tool} [mail-2]")
+            return HookReply(tell=f"WARNED of {hook.tool} [mail-2]")
         case Moment.AFTER_TOOL:
-            return Reply(tell=f"TOLD after {hook.tool} [mail-3]")
+            return HookReply(tell=f"TOLD after {hook.tool} [mail-3]")
         case Moment.SESSION_START:
-            return Reply(tell="GREETED [mail-5]")
+            return HookReply(tell="GREETED [mail-5]")
         case Moment.USER_PROMPT:
-            return Reply(tell="PROMPTED [mail-1]")
+            return HookReply(tell="PROMPTED [mail-1]")
         case Moment.STOP if not hook.again:
-            return Reply(go_on="GO ON [mail-4]")
+            return HookReply(go_on="GO ON [mail-4]")
         case _:
             return NOTHING
 
@@ -205,8 +207,8 @@ def counsel(hook: Hook) -> Reply:
 
 
 @both
-@pytest.mark.parametrize("level", [pytest.param(Level.FULL, marks=pytest.mark.soak), Level.EDITS])
-def test_an_edit_is_refused_and_told_of_at_every_level(name: str, level: Level, shed: Shed) -> None:
+@pytest.mark.parametrize("level", [pytest.param(PermissionLevel.FULL, marks=pytest.mark.soak), PermissionLevel.EDITS])
+def test_an_edit_is_refused_and_told_of_at_every_level(name: str, level: PermissionLevel, shed: Shed) -> None:
     steps = [
         Step(do=(Write("ok.txt", "x\n"),)),
         Step(do=(Write("leased.txt", "x\n"),)),
@@ -238,8 +240,8 @@ def test_the_transcript_shows_what_the_model_was_told_and_not_what_it_said_itsel
         launch = AGENTS[name].launch(shed.work(listening.door, "a", prompt="[[script a]] [mail-0]"))
         shed.run(launch)
         lines = listening.transcript()
-    shown = [(number, hooked.shows(line)) for number, line in enumerate(lines)]
-    last = max(number for number, line in enumerate(lines) if hooked.answers(line))
+    shown = [(number, hook_protocol.shows(line)) for number, line in enumerate(lines)]
+    last = max(number for number, line in enumerate(lines) if hook_protocol.answers(line))
     for mail in range(6):
         assert any(f"[mail-{mail}]" in words and number < last for number, words in shown), mail
     assert not any("[mail-7" in words for _, words in shown)
@@ -254,7 +256,8 @@ def test_what_a_hook_told_stands_in_the_transcript_when_the_model_is_asked(name:
         try:
             wait_until(lambda: shed.world.model.asked("a", 1) > 0, "the model asked", patience=PATIENCE)
             wait_until(
-                lambda: any("[mail-3]" in hooked.shows(line) for line in listening.transcript()), "it in the transcript"
+                lambda: any("[mail-3]" in hook_protocol.shows(line) for line in listening.transcript()),
+                "it in the transcript",
             )
         finally:
             shed.world.model.open("gate")
@@ -270,7 +273,7 @@ def test_a_shell_goes_round_a_refusal_and_is_noticed_after(name: str, shed: Shed
     assert (shed.root / "leased.txt").exists()
     after = listening.of(Moment.AFTER_TOOL)
     assert [hook.command for hook in after] == ["echo x > leased.txt", "exit 3"]
-    assert [hook.note for hook in after] == ["", hooked.FAILURE if name == "claude" else ""]
+    assert [hook.note for hook in after] == ["", hook_protocol.FAILURE if name == "claude" else ""]
     assert shed.told("a", 2).count("TOLD after shell") == 2  # after one that failed as well
     assert [hook.call for hook in listening.of(Moment.BEFORE_TOOL)] == [hook.call for hook in after]
 
@@ -303,11 +306,11 @@ def test_a_daemon_that_is_away_holds_nobody_up(name: str, shed: Shed) -> None:
 
 @both
 def test_a_daemon_that_hangs_is_given_up_at_each_step(name: str, shed: Shed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooked, "QUICK", 1)
+    monkeypatch.setattr(hook_protocol, "QUICK_TIMEOUT_S", 1)
     shed.world.model.add("a", [Step(do=(Write("leased.txt", "x\n"),)), Step(text="end"), Step(text="end")])
     over = threading.Event()
 
-    def never(hook: Hook) -> Reply:
+    def never(hook: Hook) -> HookReply:
         over.wait(PATIENCE)
         return counsel(hook)
 
@@ -358,9 +361,9 @@ def test_what_a_sub_agent_asks_bears_its_name_and_is_told_to_it_alone(shed: Shed
     called = Tool("Agent", {"description": "s", "prompt": "[[script sub]]", "subagent_type": "general-purpose"})
     shed.world.model.add("a", [Step(do=(called,)), Step(text="end"), Step(text="end"), Step(text="end")])
     shed.world.model.add("sub", [Step(do=(Shell("echo sub"),)), Step(text="done")])
-    with ear(lambda hook: Reply(tell=f"TOLD {hook.tool} {hook.sub}") if hook.tool else NOTHING) as listening:
+    with ear(lambda hook: HookReply(tell=f"TOLD {hook.tool} {hook.sub}") if hook.tool else NOTHING) as listening:
         shed.run(claude.agent.launch(shed.work(listening.door, "a")))
-        shown = [hooked.shows(line) for line in listening.transcript()]
+        shown = [hook_protocol.shows(line) for line in listening.transcript()]
     subs = {hook.sub for hook in listening.heard if hook.command or hook.moment is Moment.SUBAGENT_STOP}
     assert len(subs) == 1 and "" not in subs
     assert f"TOLD shell {subs.pop()}" in shed.told("sub", 1)
@@ -440,15 +443,15 @@ class Person:
     """Decides when the test says so; until then every question is held."""
 
     decided: threading.Event = field(default_factory=threading.Event)
-    reply: Reply = NOTHING
+    reply: HookReply = NOTHING
 
-    def __call__(self, hook: Hook) -> Reply:
+    def __call__(self, hook: Hook) -> HookReply:
         if hook.moment is Moment.PERMISSION:
             self.decided.wait(PATIENCE)
             return self.reply
         return NOTHING if hook.moment is Moment.STOP else counsel(hook)
 
-    def decides(self, reply: Reply) -> None:
+    def decides(self, reply: HookReply) -> None:
         self.reply = reply
         self.decided.set()
 
@@ -465,7 +468,7 @@ def asking(name: str, shed: Shed, listening: Ear) -> Iterator[Pane]:
     )
     shed.world.model.add("first", [Step(text="hello")])
     shed.world.model.add("a", [Step(do=(wish,)), Step(text="the end of it")])
-    agent, work = AGENTS[name], shed.work(listening.door, "first", permissions=Level.ASK)
+    agent, work = AGENTS[name], shed.work(listening.door, "first", permissions=PermissionLevel.ASK)
     if name == "codex":  # its terminal only takes a conversation up
         said = shed.run(agent.launch(work))
         work = replace(work, conversation=json.loads(said.splitlines()[0])["thread_id"])
@@ -484,7 +487,7 @@ def test_a_permission_is_held_until_somebody_allows_it(name: str, shed: Shed) ->
         (asked,) = listening.of(Moment.PERMISSION)
         expected = f"It wants to use Write: {shed.root}/asked.txt" if name == "claude" else "It wants to run: echo x > "
         assert asked.asks.startswith(expected) and not (shed.root / "asked.txt").exists()
-        person.decides(Reply(allow=True))
+        person.decides(HookReply(allow=True))
         terminal.waits_for("the end of it")
         assert (shed.root / "asked.txt").exists()
         assert "PROMPTED" in shed.told("a", 1) and "TOLD after" in shed.told("a", 1)
@@ -494,7 +497,7 @@ def test_a_permission_is_held_until_somebody_allows_it(name: str, shed: Shed) ->
 def test_a_permission_that_somebody_denies_is_told_with_the_reason(name: str, shed: Shed) -> None:
     person = Person()
     with ear(person) as listening, asking(name, shed, listening) as terminal:
-        person.decides(Reply(allow=False, why="NOT NOW, says ann"))
+        person.decides(HookReply(allow=False, why="NOT NOW, says ann"))
         terminal.waits_for("the end of it")
         assert not (shed.root / "asked.txt").exists() and "NOT NOW, says ann" in shed.told("a", 1)
 
@@ -529,7 +532,7 @@ def test_claude_says_when_it_waits_and_when_it_leaves(shed: Shed) -> None:
     with ear(person) as listening, asking("claude", shed, listening) as terminal:
         wait_until(lambda: bool(listening.of(Moment.NOTIFICATION)), "a notification", patience=PATIENCE)
         assert listening.of(Moment.NOTIFICATION)[0].note == "permission_prompt"
-        person.decides(Reply(allow=True))
+        person.decides(HookReply(allow=True))
         terminal.waits_for("the end of it")
         terminal.enters("/compact")
         wait_until(lambda: bool(listening.of(Moment.BEFORE_COMPACT)), "a compaction", patience=PATIENCE)

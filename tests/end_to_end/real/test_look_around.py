@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.line.lines import Line
+from tests.end_to_end.real.test_questions import questions
 from tests.model.environment import World
 from tests.model.script import Shell, Step, Write
-from tests.real.projects import add, begin, commits, outcomes
-from tests.real.test_questions import questions
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import add, begin, commits, outcomes
+from tests.worlds.serving import wait_until
 
 CHECKS = """[merge]
 check = "test ! -e bad"

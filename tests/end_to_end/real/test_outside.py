@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.real.test_coordination import DONE, PATIENCE, Place, made
 from tests.model.environment import CODEX_MODEL, program
 from tests.model.script import Shell, Step, Tool, Write
-from tests.real.test_coordination import DONE, PATIENCE, Place, made
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 BOTH = pytest.mark.parametrize("agent", ["claude", "codex"])
 THEIRS = {

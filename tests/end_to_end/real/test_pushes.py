@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.line.lines import Line
+from tests.end_to_end.real.test_questions import heard, questions
 from tests.model.environment import World
 from tests.model.script import Shell, Step
-from tests.real.projects import add, alerts, at_once, begin, lands
-from tests.real.test_questions import heard, questions
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import add, alerts, at_once, begin, lands
 
 UNSEEN = "git push --no-verify origin HEAD:main"
 

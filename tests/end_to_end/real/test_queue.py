@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import Line
 from tests.model.environment import World, scripted_world
 from tests.model.script import Shell, Step
 from tests.model.server import told
-from tests.real.projects import add, begin, real_line, runs
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import add, begin, real_line, runs
+from tests.worlds.serving import wait_until
 
 CHECK = "sh gate.sh"
 FILES = {

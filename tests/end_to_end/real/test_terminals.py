@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from covey.runners.tmux import TmuxRunner
-from tests.line.lines import Line
 from tests.model.environment import World, scripted_world
 from tests.model.script import SIDE, Fail, Script, Shell, Step, Usage, Write, committing
 from tests.model.server import Request
-from tests.real.person import Person, person
-from tests.real.projects import add, alerts, begin, outcomes, real_line, runs, story
-from tests.serving import wait_until
+from tests.worlds.person import Person, person
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import add, alerts, begin, outcomes, real_line, runs, story
+from tests.worlds.serving import wait_until
 
 SIZES = ["80x24", pytest.param("200x50", marks=pytest.mark.soak)]
 ODD = "Line {n}: ünïcode ❯ \"double\" 'single' `back` $HOME \\n {{braces}} ──── #hash !bang @at /slash <b> 日本語 🎉 x"

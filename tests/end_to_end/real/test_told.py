@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.line.lines import Line, kill
 from tests.model.environment import World
 from tests.model.script import ALWAYS, Fail, Shell, Step, Write
-from tests.real.projects import add, at_once, begin, commits, lands, outcomes, runs, wait_for_ends
-from tests.serving import wait_until
+from tests.worlds.projects import Line, kill
+from tests.worlds.real_projects import add, at_once, begin, commits, lands, outcomes, runs, wait_for_ends
+from tests.worlds.serving import wait_until
 
 Real = Callable[..., Line]
 QUICK = "[watch]\nbackoff = 0.2\nbackoff_most = 1\n"

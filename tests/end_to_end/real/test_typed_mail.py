@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.line.lines import Line
 from tests.model.environment import World, scripted_world
 from tests.model.script import Shell, Step
 from tests.model.server import told
-from tests.real.projects import add, begin, lands, real_line, runs
-from tests.serving import wait_until
+from tests.worlds.projects import Line
+from tests.worlds.real_projects import add, begin, lands, real_line, runs
+from tests.worlds.serving import wait_until
 
 PATIENCE = 120.0
 DEAF = f"[agents.claude]\narguments = {json.dumps(['--settings', json.dumps({'disableAllHooks': True})])}\n"

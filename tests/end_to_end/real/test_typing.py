@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from covey.agents.agent import Sight
-from covey.agents.claude import TERMINAL
-from covey.core.launches import Launch
-from covey.core.runs import Run
-from covey.loops.terminals import Typist
+from covey.agents.claude.claude import TERMINAL
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.runs import Run
+from covey.loops.fleet.terminals import Typist
 from covey.runners.tmux import TmuxRunner
-from tests.serving import wait_until
+from tests.worlds.serving import wait_until
 
 PROGRAM = """
 import os, sys, tty

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Invalid, NotFound, ToolFailed
-from covey.git import candidates, chains, messages, signing
 from covey.git import project as projects
-from covey.git.chains import Chain, Link, Policy
+from covey.git.candidates import candidate_chain, candidates, commit_messages, signing
+from covey.git.candidates.candidate_chain import Chain, Link, Policy
 from covey.git.project import Project
-from tests.git.repositories import commit_files, git_out, make_repository, user_env
+from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
 
 SESSION = ("ada", "ada@agents.local")
 LINES = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
@@ -53,7 +53,7 @@ def link(tip: str, **more: object) -> Link:
 
 def chained(project: Project, policy: Policy, *links: Link | str, base: str = "main") -> Chain:
     each = [one if isinstance(one, Link) else link(one) for one in links]
-    return chains.extend(project, base, each, policy=policy, at=1_700_000_000, group="group-7")
+    return candidate_chain.extend(project, base, each, policy=policy, at=1_700_000_000, group="group-7")
 
 
 def shown(path: Path, commit: str, form: str) -> str:
@@ -189,7 +189,7 @@ def test_no_message_of_an_agent_can_write_what_only_we_write(
             commit_files(path, {f"c{number}": f"{step}\n"}, FORGED[(number + step) % len(FORGED)])
     git_out(path, "switch", "-q", "main")
     links = [link(f"work{number}") for number in range(len(FORGED))]
-    for placed in chains.extend(project, "main", links, policy=policy, at=1_700_000_000).links:
+    for placed in candidate_chain.extend(project, "main", links, policy=policy, at=1_700_000_000).links:
         for commit in placed.commits:
             trailers = shown(path, commit, "%(trailers:only,unfold)").split("\n")
             ours = [line for line in trailers if "covey-" in line.casefold() and not line.startswith("Safe:")]
@@ -219,8 +219,8 @@ def test_a_squashed_commit_of_very_many_words_stays_short(path: Path, project: P
 
 @pytest.mark.parametrize("said", ["Sum\n\n" + "z" * 20_000, "z" * 20_000, "Sum\n\nWhy\n" + "z" * 20_000])
 def test_a_line_that_is_too_long_is_cut_and_not_left_out(said: str) -> None:
-    message = messages.squashed("Land work", [said], [], SESSION, [("Covey-Task", "AF-1")])
-    assert 15_000 < message.count("z") <= messages.LONGEST_TOLD
+    message = commit_messages.squashed("Land work", [said], [], SESSION, [("Covey-Task", "AF-1")])
+    assert 15_000 < message.count("z") <= commit_messages.MAX_TOLD_CHARS
     assert message.endswith("z\n\n[...]\n\nCovey-Task: AF-1\n")
 
 
@@ -230,8 +230,10 @@ def test_a_squashed_commit_says_the_same_whether_git_or_the_chain_merged_it(path
         commit_files(path, {f"c{number}": "1\n"}, said)
     git_out(path, "switch", "-q", "main")
     made = [
-        build(project, "main", [link("work")], policy="squash", at=1_700_000_000).head
-        for build in (chains.extend, chains.one_by_one)
+        candidate_chain.extend(
+            project, "main", [link("work")], policy="squash", at=1_700_000_000, together=together
+        ).head
+        for together in (True, False)
     ]
     assert made[0] == made[1]
     told = "Land work\n\n* Sum\n* Round\n\n  Up.\n\nFor: Ada\nCovey-Task: AF-1"
@@ -309,8 +311,8 @@ def test_a_branch_that_has_merged_main_meanwhile_goes_on(path: Path, project: Pr
 def test_names_and_messages_of_any_kind_are_kept_as_git_keeps_them(path: Path, project: Project) -> None:
     branch(path, "work", {"c": "1\n"})
     wanted = link("work", message="Ünï \ud800\n\n  indented\n# no comment\n", author=(" <Ö.> ", "o <x>@y\n"))
-    quick = chains.extend(project, "main", [wanted], policy="merge", at=1_700_000_000)
-    slow = chains.one_by_one(project, "main", [wanted], policy="merge", at=1_700_000_000)
+    quick = candidate_chain.extend(project, "main", [wanted], policy="merge", at=1_700_000_000)
+    slow = candidate_chain.extend(project, "main", [wanted], policy="merge", at=1_700_000_000, together=False)
     assert quick == slow
     assert shown(path, quick.head, "%an|%ae|%s|%b").startswith("Ö|o x@y|Ünï ?|  indented\n# no comment")
 
@@ -325,8 +327,8 @@ def test_old_encodings_and_odd_dates_do_not_stop_a_rebase(path: Path, project: P
     odd = subprocess.run(words, input=text, cwd=path, check=True, capture_output=True).stdout.decode().strip()
     for tip in ("latin", odd):
         quick, slow = (
-            make(project, "main", [link(tip)], policy="rebase", at=1_700_000_000)
-            for make in (chains.extend, chains.one_by_one)
+            candidate_chain.extend(project, "main", [link(tip)], policy="rebase", at=1_700_000_000, together=together)
+            for together in (True, False)
         )
         assert quick == slow and quick.stopped is None and not quick.links[0].is_empty
 
@@ -334,7 +336,7 @@ def test_old_encodings_and_odd_dates_do_not_stop_a_rebase(path: Path, project: P
 def test_a_name_that_is_no_commit_is_said(project: Project) -> None:
     for base, tip in (("main", "nowhere"), ("nowhere", "main"), ("main", "x\ny")):
         with pytest.raises(NotFound):
-            chains.extend(project, base, [link(tip)], policy="merge")
+            candidate_chain.extend(project, base, [link(tip)], policy="merge")
 
 
 def test_histories_without_a_common_beginning_do_not_merge(path: Path, project: Project) -> None:
@@ -394,9 +396,9 @@ def test_a_branch_on_work_that_has_landed_squashed_brings_only_its_own_part(
     below = branch(path, "below", {"a": LINES.replace("5", "five")}, {"a": LINES.replace("5", "FIVE")})
     branch(path, "above", {"a": LINES.replace("5", "six")}, start="below", by="Bob")
     landed = chained(project, "squash", "below").head
-    alone = chains.extend(project, landed, [link("above")], policy="squash")
+    alone = candidate_chain.extend(project, landed, [link("above")], policy="squash")
     assert alone.stopped is not None
-    chain = chains.extend(project, landed, [link("above")], policy=policy, held=[below, "0" * 40])
+    chain = candidate_chain.extend(project, landed, [link("above")], policy=policy, held=[below, "0" * 40])
     assert git_out(path, "show", f"{chain.head}:a") == LINES.replace("5", "six").strip()
     assert len(chain.links[0].commits) == 1
     assert shown(path, chain.head, "%an") == ("ada" if policy == "merge" else "Bob")
@@ -425,7 +427,7 @@ def test_commits_are_signed_where_the_users_git_signs(path: Path, project: Proje
         branch(path, name, {name: "x\n"}, {name: "y\n"})
     commit_files(path, {"b": "main\n"}, "On main")
     links = [link("one"), link("two")]
-    chain = chains.extend(project, "main", links, policy=policy, sign=signing.key(project))
+    chain = candidate_chain.extend(project, "main", links, policy=policy, sign=signing.key(project))
     for commit in (commit for placed in chain.links for commit in placed.commits):
         assert shown(path, commit, "%G?") == "G"
 
@@ -437,7 +439,7 @@ def test_a_signer_that_fails_is_an_error_and_never_an_unsigned_commit(
     signer.unlink()
     signer.with_suffix(".pub").unlink()
     with pytest.raises(ToolFailed, match="could not be signed"):
-        chains.extend(project, "main", [link("work")], policy="squash", sign=signing.key(project))
+        candidate_chain.extend(project, "main", [link("work")], policy="squash", sign=signing.key(project))
 
 
 def test_whether_git_signs_is_asked_of_the_users_settings(

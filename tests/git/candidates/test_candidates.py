@@ -9,10 +9,10 @@ import pytest
 
 from covey.errors import NotFound
 from covey.git import project as projects
-from covey.git.candidates import Candidate, Conflict, Policy, build, changed_paths, is_ancestor, resolve
+from covey.git.candidates.candidates import Candidate, Conflict, Policy, build, changed_paths, is_ancestor, resolve
 from covey.git.project import Project
-from covey.git.worktrees import Worktrees
-from tests.git.repositories import commit_files, git_out, make_repository
+from covey.git.worktrees.worktrees import Worktrees
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 SESSION = ("ada", "ada@agents.local")
 

@@ -11,14 +11,14 @@ from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
 from covey.errors import ToolFailed
-from covey.git import chains
 from covey.git import project as projects
-from covey.git.carry import Change
-from covey.git.chains import Link, Policy
+from covey.git.candidates import candidate_chain
+from covey.git.candidates.candidate_chain import Link, Policy
+from covey.git.candidates.candidates import Change
 from covey.git.objects import Writer
 from covey.git.tree_edits import Edits
-from tests.git.crafted import FILE, FOLDER, MODULE, Entry, Forge
-from tests.git.repositories import git_out, make_repository
+from tests.worlds.crafted import FILE, FOLDER, MODULE, Entry, Forge
+from tests.worlds.repositories import git_out, make_repository
 
 POLICIES: tuple[Policy, ...] = ("merge", "squash", "rebase")
 PADDED = b"040000"
@@ -62,8 +62,8 @@ def _assert_as_git_merges(forge: Forge, main: str, tips: Sequence[str], policy: 
     """Chain tips both ways, and return what is in main after each."""
     links = [Link(id=str(n), tip=tip, message="Land", author=("ada", "a@x")) for n, tip in enumerate(tips)]
     project = projects.find(forge.path)
-    quick = chains.extend(project, main, links, policy=policy, at=1_700_000_000)
-    slow = chains.one_by_one(project, main, links, policy=policy, at=1_700_000_000)
+    quick = candidate_chain.extend(project, main, links, policy=policy, at=1_700_000_000)
+    slow = candidate_chain.extend(project, main, links, policy=policy, at=1_700_000_000, together=False)
     held = [_held(forge.path, placed.commit) for placed in quick.links]
     assert held == [_held(forge.path, placed.commit) for placed in slow.links]
     assert (quick.stopped is None) == (slow.stopped is None)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from covey.git import chains
 from covey.git import project as projects
-from covey.git.chains import Chain, Link, Policy
-from tests.git.repositories import git_out, make_repository, user_env
+from covey.git.candidates import candidate_chain
+from covey.git.candidates.candidate_chain import Chain, Link, Policy
+from tests.worlds.repositories import git_out, make_repository, user_env
 
 PATHS = ("a", "b", "c.u", "d", "d/x", "d/y", "d/e/z", "f/x", "f/g/y", "new", 'odd "name"\\\n', "sub")
 MODES = ("100644", "100755", "120000", "160000")
@@ -178,7 +178,7 @@ def test_a_chain_of_merges_holds_what_git_merge_gives_in_many_worlds(world: Worl
 def _holds_what_git_gives(world: World) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made, main, tips = make(world, Path(folder))
-        chain = chains.extend(projects.find(made.path), main, links(tips), policy="merge", at=1_700_000_000)
+        chain = candidate_chain.extend(projects.find(made.path), main, links(tips), policy="merge", at=1_700_000_000)
         trees = [git_out(made.path, "rev-parse", f"{placed.commit}^{{tree}}") for placed in chain.links]
         expected = merged_by_git(made.path, main, tips)
         assert trees == expected
@@ -206,8 +206,12 @@ def _is_the_same_one_by_one(policy: Policy, world: World) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made, main, tips = make(world, Path(folder))
         project = projects.find(made.path)
-        quick = chains.extend(project, main, links(tips), policy=policy, at=1_700_000_000, group="7")
-        slow = chains.one_by_one(project, main, links(tips), policy=policy, at=1_700_000_000, group="7")
+        quick, slow = (
+            candidate_chain.extend(
+                project, main, links(tips), policy=policy, at=1_700_000_000, group="7", together=together
+            )
+            for together in (True, False)
+        )
         assert without_words(quick) == without_words(slow)
         planned = [placed for placed in quick.links if placed.commits]
         event(f"{len(planned)} of {len(tips)} links")

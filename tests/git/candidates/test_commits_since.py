@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.sent_back import Commit
-from covey.git.meanwhile import since
+from covey.core.merging.rejection import Commit
+from covey.git.candidates.commits_since import since
 from covey.git.project import find
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 
 @pytest.fixture

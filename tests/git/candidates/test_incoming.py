@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.tree_rules import Finding
+from covey.core.merging.tree_rules import Finding
 from covey.errors import ToolFailed
-from covey.git import incoming
+from covey.git.candidates import incoming
 from covey.git.project import find as find_project
-from tests.git.crafted import BROKEN, FILE, HONEST, MODULE, ODD, Forge
-from tests.git.repositories import git_out, make_repository
+from tests.worlds.crafted import BROKEN, FILE, HONEST, MODULE, ODD, Forge
+from tests.worlds.repositories import git_out, make_repository
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import os
 import time
 from pathlib import Path
 
-from covey.git import written
+from covey.git.guard import commit_paths
 from covey.git.project import find
-from tests.git.repositories import commit_files, git_out, make_repository
-from tests.serving import wait_until
+from tests.worlds.repositories import commit_files, git_out, make_repository
+from tests.worlds.serving import wait_until
 
 
 def test_a_commit_is_known_by_its_paths_and_never_by_the_date_that_it_claims(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_commit_is_known_by_its_paths_and_never_by_the_date_that_it_claims(tmp
     git_out(root, "commit", "-q", "-m", "work", env=future)
     head, made = git_out(root, "rev-parse", "HEAD"), time.time() + 1
     os.utime(root / "old")  # touched after it was committed
-    writes = {write.path: write for write in written.lands(find(root), [main], head, time.time() + 3600, root)}
+    writes = {write.path: write for write in commit_paths.lands(find(root), [main], head, time.time() + 3600, root)}
     assert {path: write.new for path, write in writes.items()} == {"old": False, "gone": False, "new": True}
     assert all(began <= write.written <= made for write in writes.values())
 
@@ -40,7 +40,7 @@ def test_what_main_brought_in_meanwhile_is_not_the_work_of_a_branch(tmp_path: Pa
     git_out(root, "checkout", "-q", "covey/T-1")
     git_out(root, "merge", "-q", "--no-edit", base)
     head, main = git_out(root, "rev-parse", "HEAD"), git_out(root, "rev-parse", base)
-    assert [write.path for write in written.lands(find(root), [main], head, 0.0, root)] == ["mine"]
+    assert [write.path for write in commit_paths.lands(find(root), [main], head, 0.0, root)] == ["mine"]
 
 
 def witnessed(root: Path, path: str, text: str | None) -> bool:
@@ -49,7 +49,7 @@ def witnessed(root: Path, path: str, text: str | None) -> bool:
     if text is not None:
         (root.parent / "text").write_text(text)
         blob = git_out(root, "hash-object", "--no-filters", str(root.parent / "text"))
-    return written.witnessed(root, path, blob and f"100644 {blob}", 0.0) is not None
+    return commit_paths.witnessed(root, path, blob and f"100644 {blob}", 0.0) is not None
 
 
 def test_the_disk_tells_nothing_of_content_that_it_does_not_hold(tmp_path: Path) -> None:
@@ -73,21 +73,21 @@ def test_a_folder_that_was_moved_brings_its_files_when_it_comes(tmp_path: Path) 
     (tmp_path / "made" / "deep").mkdir(parents=True)
     (tmp_path / "made" / "deep" / "file").write_text("1")
     (tmp_path / "other").mkdir()
-    before = written.changed(tmp_path, "made/deep/file", 0.0)
+    before = commit_paths.changed(tmp_path, "made/deep/file", 0.0)
     wait_until(lambda: _is_later(tmp_path / "tick", before), "a later time on this disk")
     (tmp_path / "made" / "more").write_text("an entry more")
-    assert written.changed(tmp_path, "made/deep/file", 0.0) == before
+    assert commit_paths.changed(tmp_path, "made/deep/file", 0.0) == before
     (tmp_path / "made").rename(tmp_path / "held")
-    assert written.changed(tmp_path, "held/deep/file", 0.0) > before
+    assert commit_paths.changed(tmp_path, "held/deep/file", 0.0) > before
     (tmp_path / "held" / "deep").rename(tmp_path / "other" / "deep")
-    assert written.changed(tmp_path, "other/deep/file", 0.0) > before
+    assert commit_paths.changed(tmp_path, "other/deep/file", 0.0) > before
 
 
 def test_a_file_is_gone_since_its_folder_changed_whatever_date_that_is_given(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     began = (tmp_path / "folder").stat().st_ctime
     os.utime(tmp_path / "folder", (1.0, 1.0))
-    assert written.changed(tmp_path, "folder/file", 0.0, gone=True) >= began
+    assert commit_paths.changed(tmp_path, "folder/file", 0.0, gone=True) >= began
 
 
 def test_what_main_has_by_now_is_no_write_and_nothing_is_older_for_being_packed(tmp_path: Path) -> None:
@@ -103,9 +103,11 @@ def test_what_main_has_by_now_is_no_write_and_nothing_is_older_for_being_packed(
     commit_files(root, {"a": "2"}, "landed")
     git_out(root, "repack", "-a", "-d", "-q")
     now = time.time() + 3600
-    mains = written.mains(find(root), base)
-    assert [(each.path, each.written) for each in written.lands(find(root), mains, head, now, root)] == [("b", now)]
-    said = written.lands(find(root), mains, head, now, None, dated=True)
+    mains = commit_paths.mains(find(root), base)
+    assert [(each.path, each.written) for each in commit_paths.lands(find(root), mains, head, now, root)] == [
+        ("b", now)
+    ]
+    said = commit_paths.lands(find(root), mains, head, now, None, dated=True)
     assert [(each.path, each.written < now - 3600) for each in said] == [("b", True)]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.git.guard import write_guard
+from covey.git.guard.guard import write_guard
 from covey.git.project import Project, find
-from covey.git.worktrees import Worktrees, default_folder
-from tests.git.repositories import commit_files, git_out, make_repository, user_env
+from covey.git.worktrees.worktrees import Worktrees, default_folder
+from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
 
 
 @pytest.fixture(autouse=True)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.force import Write
+from covey.core.leases.write_policy import Write
 from covey.errors import Invalid
-from covey.git import written
-from covey.git.guard import write_guard
-from tests.git.repositories import commit_files, git_out, make_repository
-from tests.git.test_guard import Session, write_hook
-from tests.proving import credential, proved
+from covey.git.guard import commit_paths
+from covey.git.guard.guard import write_guard
+from tests.git.guard.test_guard import Session, write_hook
+from tests.worlds.proving import credential, proved
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 TOKEN = "a-token"
 
@@ -34,7 +34,7 @@ class Door:
     warned: set[str] = field(default_factory=set)
 
     def answer(self, body: bytes) -> bytes:
-        writes = written.read(body, time.time())
+        writes = commit_paths.read(body, time.time())
         self.asked.append(writes)
         paths = {write.path for write in writes}
         deny, tell = sorted(paths & self.denied), sorted(paths & self.warned)
@@ -194,17 +194,17 @@ def test_a_path_is_new_if_main_does_not_have_it(tmp_path: Path, door: Door, new:
     session = begin(tmp_path, door)
     line = f":100644 100644 {'1' * 40} {'2' * 40} {new}"
     fields = [str(session.path), "/written", line, "docs/x", line.replace(" A", " M"), "a", "/elsewhere", "/end", ""]
-    known = written.known_on(session.project, "main", ["new:docs/*"])
+    known = commit_paths.known_on(session.project, "main", ["new:docs/*"])
     assert known is not None
-    told = {write.path: write.new for write in written.read("\0".join(fields).encode(), 1.0, known)}
+    told = {write.path: write.new for write in commit_paths.read("\0".join(fields).encode(), 1.0, known)}
     assert told == {"docs/x": True, "a": False}
-    assert written.known_on(session.project, "main", ["docs/*"]) is None
+    assert commit_paths.known_on(session.project, "main", ["docs/*"]) is None
 
 
 @pytest.mark.parametrize("cut", ["", "/x", "/x\0/written\0", "/x\0/written\0:1 2 3\0/elsewhere\0/end\0"])
 def test_what_is_cut_off_is_no_answer(cut: str) -> None:
     with pytest.raises(Invalid, match="cut off"):
-        written.read(cut.encode(), 1.0)
+        commit_paths.read(cut.encode(), 1.0)
 
 
 # What follows

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.git.landing import Landed, recover
-from tests.git.repositories import git_out, make_repository
-from tests.git.test_landing import Scene
+from covey.git.landing.landing import Landed, recover
+from tests.git.landing.test_landing import Scene
+from tests.worlds.repositories import git_out, make_repository
 
 EVE = {"GIT_COMMITTER_NAME": "eve", "GIT_COMMITTER_EMAIL": "eve@agents.local"}
 

@@ -14,15 +14,14 @@ from pathlib import Path
 import pytest
 
 from covey.errors import Invalid, Refused
-from covey.git import carry, landing
 from covey.git import project as projects
-from covey.git.candidates import Candidate, build, is_ancestor, resolve
-from covey.git.checkouts import Checkout
-from covey.git.landing import (
-    LANDED,
+from covey.git.candidates.candidates import Candidate, build, is_ancestor, resolve
+from covey.git.identity import LANDED
+from covey.git.landing import fast_forward, landing
+from covey.git.landing.landing import (
     Landed,
     Line,
-    Moved,
+    MainMoved,
     Waits,
     drop_landed,
     follow,
@@ -32,7 +31,8 @@ from covey.git.landing import (
     recover,
 )
 from covey.git.project import Project
-from tests.git.repositories import commit_files, git_out, make_repository, user_env
+from covey.git.worktrees.checkouts import Checkout
+from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
 
 FILES = {"a.txt": "a\n", "b.txt": "b\n", "d/e.txt": "e\n", "gone.txt": "gone\n", ".gitignore": "*.log\nbuild/\n"}
 WORK = {"a.txt": "landed\n", "new.txt": "new\n", "d/x/y.txt": "y\n", "out.log": "a log\n"}
@@ -68,7 +68,7 @@ class Scene:
         git_out(self.project.common, "update-ref", "-d", "refs/scratch")
         return made
 
-    def land(self) -> Landed | Waits | Moved:
+    def land(self) -> Landed | Waits | MainMoved:
         return land(self.project, "main", self.old, self.new)
 
     def status(self, at: Path | None = None) -> list[str]:
@@ -127,12 +127,12 @@ def test_what_does_not_descend_from_main_is_invalid(scene: Scene) -> None:
 def test_a_main_that_has_moved_is_reported_and_left(scene: Scene) -> None:
     commit_files(scene.path, {"b.txt": "user\n"}, "Meanwhile")
     before = scene.everything()
-    assert scene.land() == Moved(scene.main)
+    assert scene.land() == MainMoved(scene.main)
     assert scene.everything() == before
     git_out(scene.path, "switch", "-q", "--detach")
-    assert scene.land() == Moved(scene.main)
+    assert scene.land() == MainMoved(scene.main)
     git_out(scene.path, "branch", "-q", "-D", "main")
-    assert scene.land() == Moved(None)
+    assert scene.land() == MainMoved(None)
 
 
 def test_changes_elsewhere_stay_as_they_are(scene: Scene) -> None:
@@ -545,7 +545,7 @@ def test_a_commit_of_the_user_beside_what_has_landed_is_seen(scene: Scene) -> No
     commit_files(scene.path, {"b.txt": "user\n"}, "Beside")
     user = scene.main
     assert landed_line(scene.project, "main") == Line(user, scene.new, diverged=True)
-    assert follow(scene.project, "main") == Moved(user)
+    assert follow(scene.project, "main") == MainMoved(user)
     made = build(scene.project, user, scene.new, policy="merge", message="Both", author=("c", "c@x"), at=None)
     assert isinstance(made, Candidate)
     put_landed(scene.project, made.commit, scene.new)
@@ -559,7 +559,7 @@ LAND = """
 import sys
 from pathlib import Path
 from covey.git import project
-from covey.git.landing import land
+from covey.git.landing.landing import land
 print("ready", flush=True)
 sys.stdin.readline()
 print(land(project.find(Path(sys.argv[1])), "main", sys.argv[2], sys.argv[3]), flush=True)
@@ -631,8 +631,8 @@ def test_a_crash_is_recovered_without_another_landing(tmp_path: Path) -> None:
 def leave_half(scene: Scene) -> None:
     """Leave what a machine that stops in the middle of a move leaves: locks, some files new, one of them cut off."""
     locks = [scene.project.common / name for name in ("HEAD.lock", "refs/heads/main.lock")]
-    intent = carry.Intent("main", scene.old, scene.new, locks=tuple(map(str, locks)))
-    hold = carry.take(Checkout(scene.path, scene.project.common), intent, 5.0)
+    intent = fast_forward.Intent("main", scene.old, scene.new, locks=tuple(map(str, locks)))
+    hold = fast_forward.take(Checkout(scene.path, scene.project.common), intent, 5.0)
     assert hold is not None
     for lock in locks:
         lock.touch()
@@ -659,14 +659,14 @@ def test_a_half_move_is_undone_when_main_has_moved_meanwhile(tmp_path: Path) -> 
     for name in ("HEAD.lock", "refs/heads/main.lock", "index.lock"):
         (scene.project.common / name).unlink()
     git_out(scene.path, "update-ref", "refs/heads/main", scene.commit(scene.old, {}))
-    assert scene.land() == Moved(scene.main)
+    assert scene.land() == MainMoved(scene.main)
     assert scene.status() == [] and scene.no_traces()
 
 
 def test_a_checkout_that_came_to_main_while_it_moved_is_taken_along_after_a_crash(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "repo")
-    intent = carry.Intent("main", scene.old, scene.new, late=True)
-    hold = carry.take(Checkout(scene.path, scene.project.common), intent, 5.0)
+    intent = fast_forward.Intent("main", scene.old, scene.new, late=True)
+    hold = fast_forward.take(Checkout(scene.path, scene.project.common), intent, 5.0)
     assert hold is not None
     git_out(scene.path, "update-ref", "refs/heads/main", scene.new)
     (scene.path / "new.txt").write_text("ne")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from covey.git import project as projects
-from covey.git.candidates import Candidate, build, is_ancestor
-from covey.git.landing import Landed, Moved, Waits, follow, land, landed_line, put_landed
-from tests.git.repositories import git_out, make_repository, user_env
+from covey.git.candidates.candidates import Candidate, build, is_ancestor
+from covey.git.landing.landing import Landed, MainMoved, Waits, follow, land, landed_line, put_landed
+from tests.worlds.repositories import git_out, make_repository, user_env
 
 SHARED = ("one.txt", "two.txt", "three.txt")
 MIDDLE = "\n" * 12
@@ -61,7 +61,7 @@ class Stage:
         git_out(self.path, "update-ref", "-d", "refs/scratch")
         return made
 
-    def land_one(self) -> Landed | Waits | Moved | None:
+    def land_one(self) -> Landed | Waits | MainMoved | None:
         """Do what the queue does with one tested piece of work."""
         line = landed_line(self.project, "main")
         assert line.main is not None and line.head is not None
@@ -78,7 +78,7 @@ class Stage:
         if outcome is None or isinstance(outcome, Waits):
             put_landed(self.project, commit, pending)
             outcome = follow(self.project, "main")
-        if not isinstance(outcome, Moved) or landed_line(self.project, "main").head == commit:
+        if not isinstance(outcome, MainMoved) or landed_line(self.project, "main").head == commit:
             self.landed.append(commit)
         return outcome
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from covey.git import project as projects
-from covey.git.candidates import resolve
+from covey.git.candidates.candidates import resolve
+from covey.git.landing.push_main import Behind, Failed, Pushed, push
 from covey.git.project import Project
-from covey.git.pushing import Behind, Failed, Pushed, push
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 
 @pytest.fixture

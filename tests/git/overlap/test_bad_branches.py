@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from covey.git import clashes
-from covey.git.incoming import Inspector
-from covey.git.overlap import Branches
+from covey.git.candidates.incoming import Inspector
+from covey.git.overlap import overlap
+from covey.git.overlap.overlap import Branches
 from covey.git.project import find
-from tests.git.crafted import BROKEN, FILE, ODD, Forge
-from tests.git.repositories import make_repository
+from tests.worlds.crafted import BROKEN, FILE, ODD, Forge
+from tests.worlds.repositories import make_repository
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ def test_clashes_of_good_branches_are_found_beside_bad_ones_that_no_rule_has_see
 ) -> None:
     project, main = find(forge.path), forge.main()
     broken = [craft(forge) for name, craft in BROKEN.items() if name != "deep"]
-    assert clashes.among(project, main, good[0], [*broken, good[1]]) == (good[1],)
-    assert good in clashes.between(project, main, [(good[0], tip) for tip in broken] + [good])
+    pairs = [*((good[0], tip) for tip in broken), good]
+    assert overlap.between(project, main, pairs) == {good}
 
 
 def test_a_branch_that_unfolds_to_a_thousand_million_files_is_not_even_listed(forge: Forge, tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.git import clashes
 from covey.git import project as projects
-from covey.git.candidates import Conflict
+from covey.git.overlap import overlap
 from covey.git.project import Project
-from tests.git.repositories import commit_files, git_out, make_repository
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 LINES = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 
@@ -44,12 +43,12 @@ def test_tips_that_do_not_merge_with_main_are_told_with_their_files(path: Path, 
     alien = git_out(path, "rev-parse", "HEAD")
     git_out(path, "switch", "-q", "main")
     before = git_out(path, "count-objects")
-    found = clashes.with_main(project, held, [clean, bad, held, alien, "0" * 40])
-    assert found[clean] is None and found[held] is None
-    assert found[bad] == Conflict(("a",), "Both change a in ways that git cannot put together.")
-    unrelated = found[alien]
-    assert unrelated is not None and "unrelated" in unrelated.message
-    assert found["0" * 40] is not None
+    branches = overlap.Branches(project)
+    looked = branches.look(held, [clean, bad, held, alien, "0" * 40])
+    assert "0" * 40 not in looked
+    assert looked[alien].own and looked[alien].trees is None
+    found = branches.compare(held, [(tip, held) for tip in (clean, bad, held)])
+    assert {tip: contact.conflicts for (tip, _), contact in found.items()} == {clean: (), bad: ("a",), held: ()}
     assert git_out(path, "count-objects") == before
 
 
@@ -59,12 +58,13 @@ def test_the_branches_that_one_cannot_be_merged_with_are_named(path: Path, proje
     apart = branch(path, "apart", {"b": LINES.replace("5", "cinq")})
     stacked = branch(path, "stacked", {"a": LINES.replace("5", "six")}, start="mine")
     main = git_out(path, "rev-parse", "main")
-    assert clashes.among(project, main, mine, [same, apart, stacked, mine]) == (same,)
-    assert clashes.among(project, main, same, [mine, apart, stacked]) == (mine, apart, stacked)
-    assert clashes.among(project, main, mine, []) == ()
+    of_mine = [(mine, tip) for tip in (same, apart, stacked, mine)]
+    assert overlap.between(project, main, of_mine) == {(mine, same)}
+    of_same = [(same, tip) for tip in (mine, apart, stacked)]
+    assert overlap.between(project, main, of_same) == set(of_same)
     pairs = [(mine, same), (mine, apart), (mine, mine), (same, apart), (mine, "1" * 40)]
-    assert clashes.between(project, main, pairs) == {(mine, same), (same, apart)}
-    assert clashes.between(project, main, []) == set()
+    assert overlap.between(project, main, pairs) == {(mine, same), (same, apart)}
+    assert overlap.between(project, main, []) == set()
 
 
 def test_what_each_tip_changes_is_told_for_all(path: Path, project: Project) -> None:
@@ -76,4 +76,4 @@ def test_what_each_tip_changes_is_told_for_all(path: Path, project: Project) -> 
     two = git_out(path, "rev-parse", "two")
     commit_files(path, {"a": "main\n"}, "On main")
     main = git_out(path, "rev-parse", "main")
-    assert clashes.changed(project, main, [one, two, main]) == {one: ("a", "dir/new"), two: ("b", "c"), main: ()}
+    assert overlap.changed(project, main, [one, two, main]) == {one: ("a", "dir/new"), two: ("b", "c"), main: ()}

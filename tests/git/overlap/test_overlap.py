@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.git import overlap
-from covey.git.overlap import Branches, Contact
+from covey.git.overlap import overlap
+from covey.git.overlap.overlap import Branches, Contact
 from covey.git.project import Project
-from tests.git.repositories import commit_files, git_out, make_repository, user_env
+from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
 
 LINES = "".join(f"line {number}\n" for number in range(1, 41))
 

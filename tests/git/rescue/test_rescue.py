@@ -22,12 +22,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from covey.core.history.retention import rescue_is_past
 from covey.errors import NotFound, Refused, ToolFailed
-from covey.git import rescue as rescues
+from covey.git.identity import RESCUE_REFS
 from covey.git.project import Project, find
-from covey.git.rescue import REFS, Rescued, expire, find_rescue, find_rescues, rescue, show
-from covey.git.rescue_restore import restore
-from tests.git.repositories import commit_files, git_out, make_repository, user_env
+from covey.git.rescue import rescue as rescues
+from covey.git.rescue.rescue import Rescued, drop, find_rescue, find_rescues, rescue, show
+from covey.git.rescue.restore import restore
+from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
 
 AT = 1_700_000_000.0
 MOMENT = "20231114T221320Z"
@@ -593,7 +595,7 @@ def test_a_rescue_never_takes_the_name_of_another(world: World) -> None:
         world.write("new", str(number))
         names.append(world.must_rescue().name)
     assert names == [f"ada/{MOMENT}", f"ada/{MOMENT}-1", f"ada/{MOMENT}-2"]
-    contents = [git_out(world.project.root, "show", f"{REFS}{name}:work/new") for name in names]
+    contents = [git_out(world.project.root, "show", f"{RESCUE_REFS}{name}:work/new") for name in names]
     assert contents == ["0", "1", "2"]
     assert [one.name for one in find_rescues(world.project)] == names[::-1]
 
@@ -637,7 +639,7 @@ def test_a_kill_at_any_moment_leaves_the_worktree_as_it_was_and_no_half_rescue(w
     world.git("status")
     before, index = everything(world.work), (_own(world) / "index").read_bytes()
     script = (
-        "import sys, pathlib\nfrom covey.git.project import find\nfrom covey.git.rescue import rescue\n"
+        "import sys, pathlib\nfrom covey.git.project import find\nfrom covey.git.rescue.rescue import rescue\n"
         "project = find(pathlib.Path(sys.argv[1]))\nprint('begun', flush=True)\n"
         "rescue(project, pathlib.Path(sys.argv[2]), session='ada', why='killed', at=float(sys.argv[3]))\n"
     )
@@ -749,9 +751,15 @@ def test_rescues_expire_some_days_after_their_session_ended(world: World) -> Non
     for session in ("ended", "lives", "lately"):
         assert rescue(world.project, world.work, session=session, why="a test", at=AT) is not None
     ends = {"ended": AT + 100, "lately": AT + 5 * 86_400}
-    assert expire(world.project, ends.get, AT + 14 * 86_400) == []
-    gone = expire(world.project, ends.get, AT + 15 * 86_400)
-    assert [one.name for one in gone] == [f"ended/{MOMENT}"]
+
+    def past(now: float) -> list[Rescued]:
+        found = find_rescues(world.project)
+        return [one for one in found if rescue_is_past(made=one.time, session_ended=ends.get(one.session), now=now)]
+
+    assert past(AT + 14 * 86_400) == []
+    [gone] = past(AT + 15 * 86_400)
+    assert gone.name == f"ended/{MOMENT}"
+    assert drop(world.project, gone) and not drop(world.project, gone)
     assert {one.session for one in find_rescues(world.project)} == {"lives", "lately"}
 
 

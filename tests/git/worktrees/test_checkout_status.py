@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from covey.errors import CoveyError, ToolFailed
-from covey.git import candidates, looks, review, signing, sizes
+from covey.git import diffstat, review
+from covey.git.candidates import candidates, signing
 from covey.git.project import Project, find
-from covey.git.rescue import rescue
+from covey.git.rescue.rescue import rescue
 from covey.git.run import NO_PROGRAMS, git, try_git
-from covey.git.worktrees import Worktrees, default_folder
-from covey.loops import places, tree
-from tests.git.repositories import commit_files, git_out, make_repository
+from covey.git.worktrees import checkout_status, task_branches, worktree_paths
+from covey.git.worktrees.worktrees import Worktrees, default_folder
+from tests.worlds.repositories import commit_files, git_out, make_repository
 
 BRANCH = "covey/T-1"
 Attack = Callable[["Scene"], None]
@@ -39,7 +40,7 @@ class Scene:
         self.program.chmod(0o755)
         (self.path / "a.txt").write_text("changed\n")
         (self.path / "new.txt").write_text("new\n")
-        looks.settings_of_files(self.project.common)
+        checkout_status.settings_of_files(self.project.common)
 
     def settings(self) -> str:
         """Return settings that let git run the program wherever it may."""
@@ -68,13 +69,13 @@ class Scene:
     def looks(self) -> dict[str, object]:
         """Look at the worktree in every way in which covey does."""
         project, path = self.project, self.path
-        found = tree.look(project, path, BRANCH, self.base)
+        found = task_branches.look(project, path, BRANCH, self.base)
         with review.working(project, path) as (made, env):
             shown = git("ls-tree", "-r", "--name-only", made, at=project.common, env=env).decode().split()
         return {
             "dirty": {name for name in found.dirty if name != ".gitattributes"},
-            "unsaved": {write.path for write in places.unsaved(project, path, 1.0)} - {".gitattributes"},
-            "size": sizes.size_of(project, path, self.base).files - (path / ".gitattributes").exists(),
+            "unsaved": {write.path for write in worktree_paths.unsaved(project, path, 1.0)} - {".gitattributes"},
+            "size": diffstat.size_of(project, path, self.base).files - (path / ".gitattributes").exists(),
             "is dirty": review.is_dirty(project, path),
             "working": {*shown} - {".gitattributes"},
         }
@@ -93,7 +94,7 @@ TRUTH = {
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    looks.settings_of_files.cache_clear()
+    checkout_status.settings_of_files.cache_clear()
     return Scene(tmp_path)
 
 
@@ -223,7 +224,7 @@ def test_commits_are_signed_by_the_program_that_was_named_before(scene: Scene) -
 def test_a_repository_within_a_worktree_is_not_asked_by_another_git(scene: Scene) -> None:
     _index_of_a_nested_repository(scene)
     found = scene.looks()
-    assert {"a.txt", "new.txt"} <= set(tree.look(scene.project, scene.path, BRANCH, scene.base).dirty)
+    assert {"a.txt", "new.txt"} <= set(task_branches.look(scene.project, scene.path, BRANCH, scene.base).dirty)
     assert found["is dirty"] is True
     assert not scene.mark.exists()
     _run_plainly(scene)
@@ -238,20 +239,20 @@ def test_a_filter_that_was_there_before_goes_on_working(scene: Scene) -> None:
     commit_files(scene.path, {".gitattributes": "*.low filter=low\n", "x.low": "TEXT\n", "a.txt": "a\n"}, "Filtered")
     (scene.path / "new.txt").unlink()
     (scene.path / "x.low").write_text("TEXT\n")  # as it was, written anew
-    looks.settings_of_files.cache_clear()
-    assert tree.look(scene.project, scene.path, BRANCH, scene.base).dirty == ()
+    checkout_status.settings_of_files.cache_clear()
+    assert task_branches.look(scene.project, scene.path, BRANCH, scene.base).dirty == ()
 
 
 def test_an_index_that_is_a_pipe_is_an_error_and_no_end_of_waiting(scene: Scene) -> None:
     (scene.entry / "index").unlink()
     os.mkfifo(scene.entry / "index")
-    assert "git cannot read the worktree" in tree.look(scene.project, scene.path, BRANCH, scene.base).dirty[0]
+    assert "git cannot read the worktree" in task_branches.look(scene.project, scene.path, BRANCH, scene.base).dirty[0]
     with pytest.raises(CoveyError):
-        places.unsaved(scene.project, scene.path, 1.0)
+        worktree_paths.unsaved(scene.project, scene.path, 1.0)
 
 
 def test_git_is_asked_about_named_repositories_only(scene: Scene) -> None:
-    with pytest.raises(ToolFailed, match="is no repository"):
+    with pytest.raises(ToolFailed, match="is not a repository"):
         try_git("status", at=scene.path)
     assert try_git("status", at=scene.path, discover=True).returncode == 0, "where a person stands"
 
@@ -294,7 +295,7 @@ def _one_line_while_others_land(scene: Scene) -> str:
 
 def test_what_others_landed_is_not_counted_as_the_change_of_work_that_is_carried_on(scene: Scene) -> None:
     """A second try goes on with the branch of the first, which left main before the others landed."""
-    found = sizes.size_of(scene.project, scene.path, _one_line_while_others_land(scene))
+    found = diffstat.size_of(scene.project, scene.path, _one_line_while_others_land(scene))
     assert (found.plus, found.minus, found.files) == (1, 1, 1)
 
 
@@ -303,7 +304,7 @@ def test_a_main_that_work_has_taken_in_is_not_counted_as_its_change(scene: Scene
     newest = _one_line_while_others_land(scene)
     before = git_out(scene.path, "rev-parse", "HEAD")
     git_out(scene.path, *taken)
-    found = sizes.size_of(scene.project, scene.path, newest, scene.base)
+    found = diffstat.size_of(scene.project, scene.path, newest, scene.base)
     assert (found.plus, found.minus, found.files) == (1, 1, 1)
     commit_files(scene.path, {"b.txt": "mended too\n"}, "Another line")
     tip = git_out(scene.path, "rev-parse", "HEAD")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.git import checkouts
-from tests.git.repositories import git_out
-from tests.git.test_worktrees import main_of, make_worktrees
+from covey.git.worktrees import checkouts
+from tests.git.worktrees.test_worktrees import main_of, make_worktrees
+from tests.worlds.repositories import git_out
 
 
 @pytest.mark.parametrize("twist", ["nowhere", "a-folder"])

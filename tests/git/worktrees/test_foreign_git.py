@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.git.others import at_work, await_rest
-from tests.git.repositories import make_repository
-from tests.serving import wait_until
+from covey.git.worktrees.foreign_git import at_work, await_rest
+from tests.worlds.repositories import make_repository
+from tests.worlds.serving import wait_until
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,27 +20,34 @@ import pytest
 from covey import config
 from covey.agents import registry
 from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
-from covey.agents.declared import Declared
-from covey.app.app import VERBS, App, Principal
-from covey.app.verbs import Call, fingerprint, read_body
-from covey.core import sessions
+from covey.agents.custom import Declared
+from covey.app.app import App
+from covey.app.context import Call, Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.verbs import VERBS, fingerprint, read_body
 from covey.core.events import Started
-from covey.core.launches import Launch
-from covey.core.pace import LONGEST, Pace
-from covey.core.questions import Reply
-from covey.core.sessions import COVEY
-from covey.core.signals import Asks, Signal
-from covey.errors import Refused, Unavailable
+from covey.core.fleet import sessions
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.sessions import COVEY
+from covey.core.fleet.signals import Asks, Signal
+from covey.core.fleet.start_limits import MAX_LIMIT_S, Pace
+from covey.core.people.questions import Reply
+from covey.errors import Refused, ToolFailed, Unavailable
 from covey.git import project as projects
-from covey.git.worktrees import Worktrees, default_folder
-from covey.loops.desk import Desk
-from covey.loops.fleet import Fleet
+from covey.git.rescue.rescue import Rescued, rescue
+from covey.git.worktrees.worktrees import Worktrees, default_folder
+from covey.loops.fleet import rescues
+from covey.loops.fleet.commit_reader import GitCommits
+from covey.loops.fleet.fleet_loop import Fleet
+from covey.loops.fleet.fleet_memory import FleetMemory
+from covey.loops.fleet.start import agent_of
+from covey.loops.runtime import Runtime
 from covey.runners.process import ProcessRunner
-from covey.store.sqlite import SqliteStore
+from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
-from tests.app.world import ManualClock
-from tests.git.repositories import git_out, make_repository
-from tests.serving import wait_until
+from tests.worlds.boards import ManualClock
+from tests.worlds.repositories import git_out, make_repository
+from tests.worlds.serving import wait_until
 
 T = TypeVar("T")
 MIB = 1024**2
@@ -92,33 +100,43 @@ class House:
         self.project.state.mkdir(parents=True)
         self.clock = ManualClock()
         self.store = SqliteStore(self.project.database, clock=lambda: self.clock.now().wall, project="shop")
-        self.runner = ProcessRunner(self.project.state / "runs")
+        self.runner = ProcessRunner(self.project.runs)
         self.free = 64 * 1024 * MIB
         self.fails = 0
         """So many times a write fails from now on."""
         self.fails_at = 0
         """Which write from now on fails, 1 the next; none if 0."""
         settled = config.load(root)
-        self.app = App(self.store, settled, self.clock, "shop", daemon=True, secret=b"shop", runner=self.runner)
-        self.app.house.runs = self.project.state / "runs"
-        self.desk = Desk(
+        worktrees = Worktrees(self.project, default_folder(self.project, settled.sessions.worktrees))
+        memory = FleetMemory(self.clock, lambda: self.free, lambda: 0.5)
+        context = Context(
+            settled,
+            Pulses(self.clock, self.store.place),
+            "shop",
+            has_daemon=True,
+            secret=b"shop",
+            runner=self.runner,
+            runs=self.project.runs,
+            fleet=memory,
+            commits=GitCommits(self.project, worktrees, self.store, self.clock),
+        )
+        self.app = App(self.store, context)
+        self.runtime = Runtime(
             self.app,
             self.project,
             self.runner,
-            Worktrees(self.project, default_folder(self.project, settled.sessions.worktrees)),
+            worktrees,
             "http://127.0.0.1:1",
-            self._read,
-            self._write,
+            self,
             free_memory=lambda: self.free,
-            chance=lambda: 0.5,
         )
-        self.fleet = Fleet(self.desk)
+        self.fleet = Fleet(self.runtime, memory)
         self.loop = asyncio.new_event_loop()
 
-    async def _read(self, job: Callable[[Tx], T]) -> T:
+    async def read(self, job: Callable[[Tx], T]) -> T:
         return self.store.read(job)
 
-    async def _write(self, job: Callable[[Tx], T]) -> T:
+    async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
         last = self.fails_at == 1
         self.fails_at = max(self.fails_at - 1, 0)
         if self.fails or last:
@@ -160,7 +178,7 @@ class House:
         found = VERBS[verb]
         params = {name: asked.pop(name) for name in found.params}
         body = msgspec.json.encode(asked)
-        request = fingerprint(found.method, found.fill(params), body)
+        request = fingerprint(found.method, found.path.format(**params), body)
         return self.app.ask(found, Principal(), read_body(found, body), params, key=None, request=request).value()
 
     def add(self, body: str, title: str = "One", **asked: Any) -> str:
@@ -214,7 +232,7 @@ class House:
         for run in self.store.read(lambda tx: tx.open_runs()):
             self.runner.stop(run.id)
         self.loop.close()
-        self.desk.close()
+        self.runtime.close()
         self.store.close()
 
 
@@ -263,8 +281,8 @@ def test_work_is_judged_though_its_story_cannot_be_told(
     def fail(*_: object) -> str:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("covey.loops.ending.end_of", fail)
-    monkeypatch.setattr("covey.loops.ending.transcript_of", fail)
+    monkeypatch.setattr("covey.loops.fleet.close.end_of", fail)
+    monkeypatch.setattr("covey.loops.fleet.close.transcript_of", fail)
     house = built()
     house.add(f"{COMMIT}{tells('result', text='Done')}")
     house.staff("ada")
@@ -292,6 +310,27 @@ def test_what_lies_there_is_in_safety_before_covey_looks_at_what_was_said(
     monkeypatch.setattr(house.fleet.closer.attendant, "hear_out", fail)
     house.tick(1.0)
     assert git_out(house.project.root, "for-each-ref", "refs/covey/rescue") != ""
+
+
+def test_a_rescue_whose_git_was_killed_is_tried_again_before_a_worktree_is_kept_aside(
+    built: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[object] = []
+
+    def killed_once(*words: Any, **more: Any) -> Rescued | None:
+        tried.append(words)
+        if len(tried) == 1:
+            raise ToolFailed("git status failed: exit code -9.")
+        return rescue(*words, **more)
+
+    house = built()
+    house.add(f"echo more > more.txt\n{tells('result', text='Done')}")
+    monkeypatch.setattr(rescues, "rescue", killed_once)
+    house.staff("ada")
+    house.until(house.is_over(1), "the end of the run", seconds=1.0)
+    assert len(tried) > 1
+    assert git_out(house.project.root, "for-each-ref", "refs/covey/rescue") != ""
+    assert "worktree_aside" not in house.told()
 
 
 @pytest.mark.parametrize(
@@ -440,6 +479,35 @@ def test_who_gave_a_task_up_waits_before_it_takes_the_next(built: Callable[..., 
     assert len(house.runs()) == 2
 
 
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("where", ["package", "look"])
+def test_a_package_that_raises_harms_its_own_session_only(
+    built: Callable[..., House], monkeypatch: pytest.MonkeyPatch, where: str, begun: bool
+) -> None:
+    def load(*asked: Any) -> Any:
+        if is_broken and asked[-1] != "speaker":
+            raise RuntimeError("no licence")
+        return agent_of(*asked) if asked[1:] else SHELL
+
+    is_broken = False
+    turncoat = SimpleNamespace(name="turncoat", value="turncoat:agent", load=load)
+    entries = {**registry._entries(), "turncoat": turncoat}
+    house = built()
+    monkeypatch.setattr(registry, "_entries", lambda: entries)
+    if where == "look":
+        monkeypatch.setattr("covey.loops.fleet.fleet_loop.agent_of", load)
+        turncoat.load = lambda: SHELL
+    house.staff("ada", agent="turncoat")
+    house.add("exec sleep 1000\n", assignee="ada")
+    if begun:
+        house.until(lambda: house.session()["state"] == "working", "its work")
+    is_broken = True
+    house.add(f"{COMMIT}{tells('result', text='Done')}")
+    house.staff("bob")
+    house.until(lambda: "handed-in" in house.outcomes(), "the work of the other")
+    assert [run["session"] for run in house.runs() if run["outcome"] == "handed-in"] == ["bob"]
+
+
 # What a person is told once
 
 
@@ -501,7 +569,7 @@ def test_a_person_takes_over_who_is_put_off_and_a_terminal_that_cannot_start_is_
     limited(house, house.clock.now().wall + 7200)
 
     def attach(tx: Tx) -> None:
-        call = Call(tx, Principal(), house.app.house)
+        call = Call(tx, Principal(), house.app.context)
         session = tx.session("ada")
         assert session is not None
         call.put_session(session, "ada", sessions.Attached(), by="owner")
@@ -529,7 +597,7 @@ def test_a_reset_comes_at_its_time_of_day_though_the_machine_slept_until_then(bu
 
 
 @pytest.mark.parametrize(
-    "until", [lambda wall: (wall + 60) * 1000, lambda wall: wall + LONGEST + 60, lambda wall: 60.0]
+    "until", [lambda wall: (wall + 60) * 1000, lambda wall: wall + MAX_LIMIT_S + 60, lambda wall: 60.0]
 )
 def test_a_reset_that_makes_no_sense_stops_nobody(built: Callable[..., House], until: Callable[[float], float]) -> None:
     house = built(watching(backoff=5))
@@ -561,7 +629,7 @@ def test_a_session_that_was_busy_when_a_look_began_is_not_judged_by_it(built: Ca
     house.tick()
     (run,) = house.runs()
     wait_until(lambda: not house.runner.look(run["id"]).alive, "the crash")
-    read = house.desk.read
+    read = house.runtime.read
 
     async def slowly(job: Callable[[Call], T]) -> T:
         found = await read(job)
@@ -571,7 +639,7 @@ def test_a_session_that_was_busy_when_a_look_began_is_not_judged_by_it(built: Ca
 
     async def twice() -> None:
         await house.fleet.tick()
-        house.desk.read = slowly  # type: ignore[method-assign]
+        house.runtime.read = slowly  # type: ignore[method-assign]
         await house.fleet.tick()
         await house.fleet.stop()
 
@@ -669,3 +737,17 @@ def test_a_batch_that_a_person_named_stays_and_that_of_a_lost_run_does_not(built
     house.tick(3600.0)
     house.tick(3600.0)
     assert (house.task(named)["batch"], house.task(lost)["batch"]) == ("nightly", None)
+
+
+def test_who_was_stopped_for_a_silent_model_waits_also_if_the_daemon_was_killed_meanwhile(
+    built: Callable[..., House],
+) -> None:
+    house = built(watching(stalled_minutes=0.5, request_minutes=1, backoff=3600, backoff_most=3600))
+    house.add(f"{tells('waits')}exec sleep 1000\n")
+    house.staff("ada")
+    house.until(lambda: bool(house.events("run.ending")), "the decision", seconds=3.0)
+    assert house.outcomes() == []
+    house.fleet = Fleet(house.runtime, FleetMemory(house.clock, lambda: house.free, lambda: 0.5))
+    house.until(house.is_over(1), "the end")
+    house.ticks(5, 3.0)
+    assert len(house.runs()) == 1

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from covey.errors import Unavailable
-from tests.git.repositories import commit_files, git_out
-from tests.line.test_gates import Yard
+from tests.loops.gates.test_gates import Yard
+from tests.worlds.repositories import commit_files, git_out
 
 SIZE = 3 * 1024**2
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from covey.app import gate_logs
 from covey.config import Merge
-from covey.loops.gates import Gates
+from covey.loops.gates.gates import Gates
 from covey.runners import sandbox
-from tests.git.repositories import commit_files, git_out
-from tests.line.test_gates import Yard
+from tests.loops.gates.test_gates import Yard
+from tests.worlds.repositories import commit_files, git_out
 
 ASK = "import socket,sys; s=socket.socket({family}); s.settimeout(5); s.connect({place}); print(s.recv(9).decode())"
 
@@ -58,7 +57,7 @@ def any_yard(request: pytest.FixtureRequest, made: Callable[[str], Yard]) -> Yar
 
 def said(yard: Yard) -> list[str]:
     """Return what the last gate printed."""
-    return gate_logs.read(yard.project, f"gate-{yard.number}").decode().splitlines()[1:]
+    return yard.printed(f"gate-{yard.number}").splitlines()[1:]
 
 
 def test_rooms_with_all_of_their_walls_can_be_made_where_these_tests_run(tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from covey.app import gate_logs
-from tests.git.repositories import commit_files, git_out
-from tests.line.test_gates import Yard
-from tests.serving import wait_until
+from tests.loops.gates.test_gates import Yard
+from tests.worlds.repositories import commit_files, git_out
+from tests.worlds.serving import wait_until
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> Iterator
 
 def said(yard: Yard) -> str:
     """Return what the last gate printed."""
-    return gate_logs.read(yard.project, f"gate-{yard.number}").decode().partition("\n")[2]
+    return yard.printed(f"gate-{yard.number}").partition("\n")[2]
 
 
 def test_root_in_a_room_does_not_rule_the_kernel(yard: Yard) -> None:
@@ -83,7 +82,7 @@ def test_a_step_that_locks_its_home_does_not_keep_the_next_from_starting(yard: Y
 
 
 def test_no_other_user_reaches_what_a_gate_leaves_open_in_its_temporary_folder(yard: Yard) -> None:
-    place = Path(os.path.realpath(yard.desk.project.state)) / "gates"
+    place = Path(os.path.realpath(yard.runtime.project.state)) / "gates"
     yard.loop.run_until_complete(_while_it_runs(yard, place))
 
 

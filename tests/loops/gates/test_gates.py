@@ -9,31 +9,35 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from covey.app import gate_logs
+from covey import trash
 from covey.app.clock import SystemClock
-from covey.config import Config, Merge
-from covey.core.checks import Check
-from covey.core.dispatch import MOST_OUTPUT
+from covey.app.history import transcripts
+from covey.app.history.leftovers import old_gate_logs
+from covey.app.merging import gate_logs, queue
+from covey.config import Config, Log, Merge
+from covey.core.fleet.next_step import MAX_OUTPUT_BYTES
+from covey.core.merging.checks import Check
 from covey.errors import CoveyError, Invalid, NotFound, Unavailable
-from covey.git.carry import MARK
+from covey.git.landing.fast_forward import MARK_FILE
 from covey.git.project import Project
-from covey.git.worktrees import Worktrees
-from covey.loops import rooms
-from covey.loops.desk import Desk
-from covey.loops.gates import Gates, Order, Outcome
+from covey.git.worktrees.worktrees import Worktrees
+from covey.loops.gates import gate_rooms
+from covey.loops.gates.gate_outcomes import Order, Outcome
+from covey.loops.gates.gates import Gates
+from covey.loops.runtime import Runtime
 from covey.runners import sandbox
 from covey.runners.process import ProcessRunner
-from covey.store.tx import Tx
-from tests.app.world import World
-from tests.git.repositories import commit_files, git_out, make_repository
-from tests.serving import wait_until
+from covey.store.bus import Direct
+from tests.worlds.boards import World
+from tests.worlds.repositories import commit_files, git_out, make_repository
+from tests.worlds.serving import wait_until
 
-T = TypeVar("T")
 MODES = ["off", "on"]
 PATIENCE = 60.0
 
@@ -45,25 +49,18 @@ class Yard(World):
         self.root = make_repository(folder / "shop", {"a.txt": "one\n", ".gitignore": "built\n"})
         self.project = Project(self.root, self.root / ".git", bare=False)
         super().__init__(folder, Config(merge=Merge(isolate=isolate)))
-        self.app.house.pulses.clock = SystemClock()
+        self.app.context.pulses.clock = SystemClock()
         self.head = git_out(self.root, "rev-parse", "HEAD")
         self.loop = asyncio.new_event_loop()
         self.runs = ProcessRunner(self.project.state / "runs")
-        self.desk = self.open()
-        self.gates = Gates(self.desk)
+        self.runtime = self.open()
+        self.gates = Gates(self.runtime)
         self.number = 0
 
-    def open(self) -> Desk:
-        """Sit down at a desk, as a daemon does that has just started."""
+    def open(self) -> Runtime:
+        """Sit down at a runtime, as a daemon does that has just started."""
         worktrees = Worktrees(self.project, self.root.parent / "worktrees")
-        return Desk(self.app, self.project, self.runs, worktrees, "http://127.0.0.1:1", self._read, self._write)
-
-    async def _read(self, job: Callable[[Tx], T]) -> T:
-        return self.store.read(job)
-
-    async def _write(self, job: Callable[[Tx], T]) -> T:
-        value: T = self.store.run([job])[0].result()
-        return value
+        return Runtime(self.app, self.project, self.runs, worktrees, "http://127.0.0.1:1", Direct(self.store))
 
     def order(self, *commands: str, limit: float = PATIENCE, slot: int = 1, commit: str = "") -> Order:
         """Return the next order."""
@@ -77,9 +74,16 @@ class Yard(World):
         order = self.order(*commands, limit=limit, slot=slot, commit=commit)
         return self.loop.run_until_complete(self.gates.run(order))
 
+    def printed(self, gate: str, last: int | None = None) -> str:
+        """Return what a gate printed, or its last bytes, as whoever asks for it reads it."""
+        path = gate_logs.path_of(self.project, gate)
+        size = queue._size(path)
+        since = 0 if last is None else size - last
+        return transcripts.raw(partial(queue._packed, path), since, size, alive=False)[0]
+
     def set(self, **settings: Any) -> None:
         """Change settings of the queue."""
-        house = self.app.house
+        house = self.app.context
         house.config = replace(house.config, merge=replace(house.config.merge, **settings))
 
     def worktree(self, slot: int = 1) -> Path:
@@ -89,7 +93,7 @@ class Yard(World):
     def leave(self) -> None:
         """Leave nothing."""
         self.loop.run_until_complete(self.gates.stop_all())
-        self.desk.close()
+        self.runtime.close()
         self.loop.close()
 
     def assert_nothing_left(self) -> None:
@@ -128,11 +132,30 @@ def yard(request: pytest.FixtureRequest, made: Callable[[str], Yard]) -> Yard:
     return made(request.param)
 
 
+def test_a_gate_that_does_not_find_the_package_under_test_is_told_how_it_does(made: Callable[[str], Yard]) -> None:
+    yard = made("off")
+    commit_files(yard.root, {"src/cart/__init__.py": "", "till.py": ""}, "Add sources")
+    commit = git_out(yard.root, "rev-parse", "HEAD")
+    outside = "cd / && python3 -c 'import {}'"
+    failed = yard.try_on(f"export PYTHONPATH=src; {outside.format('cart')}", commit=commit)
+    assert "This repository's own package is not found: cart" in failed.summary
+    assert 'PYTHONPATH="$PWD/src" before the command' in failed.summary
+    assert 'PYTHONPATH="$PWD" before' in yard.try_on(outside.format("till"), commit=commit).summary
+    assert "own package" not in yard.try_on(outside.format("nobody_has_this"), commit=commit).summary
+    assert yard.try_on(f'export PYTHONPATH="$PWD/src"; {outside.format("cart")}', commit=commit).passed
+    yard.assert_nothing_left()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "語" * 100, "x" * 150], ids=len)
+def test_a_check_fails_whatever_name_of_a_module_it_prints(made: Callable[[str], Yard], name: str) -> None:
+    assert made("off").try_on(f"echo \"No module named '{name}'\"; exit 1").passed is False
+
+
 def test_a_room_is_made_while_a_landing_comes_and_goes(
     made: Callable[[str], Yard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     yard = made("on")
-    mark, make = yard.project.common / MARK, rooms.make
+    mark, make = yard.project.common / MARK_FILE, gate_rooms.make
     mark.write_bytes(b"")
 
     def ended(*words: Any, **more: Any) -> Any:
@@ -140,7 +163,7 @@ def test_a_room_is_made_while_a_landing_comes_and_goes(
         mark.unlink()  # the landing is over before the room is closed
         return room
 
-    monkeypatch.setattr(rooms, "make", ended)
+    monkeypatch.setattr(gate_rooms, "make", ended)
     assert yard.try_on("true").passed is True
     assert not mark.exists()
 
@@ -165,9 +188,9 @@ def test_a_gate_passes_in_a_worktree_at_exactly_its_commit(yard: Yard) -> None:
     outcome = yard.try_on("cat a.txt; git rev-parse HEAD; git status --porcelain; pwd")
     assert outcome.passed is True, outcome
     assert (outcome.code, outcome.why, outcome.failures, outcome.strayed) == (0, "", (), ())
-    printed = gate_logs.read(yard.project, "gate-1").decode().splitlines()
+    printed = yard.printed("gate-1").splitlines()
     assert printed[1:] == ["one", yard.head, str(yard.worktree())]
-    assert outcome.log == str(gate_logs.path_of(yard.project, "gate-1"))
+    assert gate_logs.path_of(yard.project, "gate-1").is_file()
     yard.assert_nothing_left()
 
 
@@ -177,7 +200,7 @@ def test_checks_are_run_in_order_and_the_first_that_fails_ends_it(yard: Yard) ->
     assert outcome.failures == ("tests/a.py::test_b",)
     assert outcome.why.startswith("The check failed (exit code 3): echo")
     assert "FAILED tests/a.py::test_b" in outcome.summary
-    printed = gate_logs.read(yard.project, "gate-1").decode()
+    printed = yard.printed("gate-1")
     assert "\none\n" in printed
     assert "three" not in printed
     assert yard.try_on("true", "true", "echo three").passed is True
@@ -215,16 +238,14 @@ def test_gates_run_at_once_each_in_its_own_place(yard: Yard, tmp_path: Path) -> 
 
     assert [outcome.passed for outcome in yard.loop.run_until_complete(both())] == [True, True]
     for gate, slot in (("gate-1", 1), ("gate-2", 2)):
-        assert gate_logs.read(yard.project, gate).decode().splitlines()[-2:] == [str(yard.worktree(slot)), str(slot)]
-    yard.loop.run_until_complete(yard.gates.put_away(keep=1))
-    assert (yard.worktree(1).exists(), yard.worktree(2).exists()) == (True, False)
+        assert yard.printed(gate).splitlines()[-2:] == [str(yard.worktree(slot)), str(slot)]
     yard.loop.run_until_complete(yard.gates.put_away())
-    assert not yard.worktree(1).exists()
+    assert (yard.worktree(1).exists(), yard.worktree(2).exists()) == (False, False)
 
 
 def test_a_gate_waits_for_its_place_while_that_is_removed(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     assert yard.try_on("true").passed
-    begun, go_on, remove = asyncio.Event(), threading.Event(), yard.gates.desk.worktrees.remove
+    begun, go_on, remove = asyncio.Event(), threading.Event(), yard.gates.runtime.worktrees.remove
 
     def remove_slowly(name: str) -> None:
         yard.loop.call_soon_threadsafe(begun.set)
@@ -243,7 +264,7 @@ def test_a_gate_waits_for_its_place_while_that_is_removed(yard: Yard, monkeypatc
         await away
         return await gate
 
-    monkeypatch.setattr(yard.gates.desk.worktrees, "remove", remove_slowly)
+    monkeypatch.setattr(yard.gates.runtime.worktrees, "remove", remove_slowly)
     assert yard.loop.run_until_complete(both()).passed
     assert yard.worktree(1).exists()
 
@@ -251,7 +272,7 @@ def test_a_gate_waits_for_its_place_while_that_is_removed(yard: Yard, monkeypatc
 def test_its_temporary_folder_is_its_own_and_gone_afterwards(yard: Yard, tmp_path: Path) -> None:
     outcome = yard.try_on('echo "$TMPDIR" && touch "$TMPDIR/x" && mktemp && mkdir "$TMPDIR/ro" && chmod 0 "$TMPDIR/ro"')
     assert outcome.passed is True, outcome.summary
-    folder, file = gate_logs.read(yard.project, "gate-1").decode().splitlines()[1:]
+    folder, file = yard.printed("gate-1").splitlines()[1:]
     assert file.startswith(folder)
     assert not Path(file).exists()
     assert yard.try_on(f"test ! -e {file} && test ! -e $TMPDIR/ro").passed is True
@@ -268,6 +289,18 @@ def test_processor_time_is_measured_and_says_how_many_run_at_once(yard: Yard) ->
     assert outcome.cpu is not None and outcome.cpu > 0
     assert outcome.seconds > 0
     assert 1 <= yard.gates.slots() <= 8
+
+
+def test_a_full_machine_does_not_make_gates_look_cheap(yard: Yard) -> None:
+    cores = len(os.sched_getaffinity(0))
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(4 * cores)]
+    try:
+        yard.try_on("timeout 1 sh -c 'while :; do :; done'; true")
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert yard.gates.slots() <= cores
 
 
 # What goes wrong
@@ -287,9 +320,9 @@ def test_a_gate_that_prints_without_end_is_ended_and_told_so(yard: Yard) -> None
     assert (outcome.passed, outcome.flooded, outcome.late) == (False, True, False)
     assert "printed more than 256 MiB and was ended" in outcome.why
     assert outcome.summary.count("ERROR: again") < 300
-    assert Path(outcome.log).stat().st_size < 16 * 1024**2
+    assert gate_logs.path_of(yard.project, "gate-1").stat().st_size < 16 * 1024**2
     assert alive("98762") == []
-    assert b"the rest is not kept" in gate_logs.read(yard.project, "gate-1", last=1000)
+    assert "the rest is not kept" in yard.printed("gate-1", last=1000)
     yard.assert_nothing_left()
 
 
@@ -313,7 +346,7 @@ def test_a_gate_that_deletes_its_worktree_fails_alone_and_the_next_finds_it_whol
     assert outcome.passed is False
     after = yard.try_on("cat a.txt && git status --porcelain && git rev-parse HEAD")
     assert after.passed is True, after.summary
-    assert gate_logs.read(yard.project, "gate-2").decode().splitlines()[1:] == ["one", yard.head]
+    assert yard.printed("gate-2").splitlines()[1:] == ["one", yard.head]
 
 
 @pytest.mark.parametrize("replaced", ["a link", "a copy", "its entry"])
@@ -334,7 +367,7 @@ def test_a_gate_that_puts_something_else_in_the_place_of_its_worktree_stops_no_o
         assert after.passed is True, after.why
     yard.try_on(how[replaced])
     yard.loop.run_until_complete(yard.gates.put_away())
-    assert not [each.name for each in yard.desk.worktrees.list() if each.path.exists()]
+    assert not [each.name for each in yard.runtime.worktrees.list() if each.path.exists()]
     assert yard.try_on("cat a.txt").passed is True
     assert (theirs / "precious").read_text() == "not committed\n" and (theirs / ".git").is_dir()
 
@@ -349,7 +382,7 @@ def test_what_a_gate_commits_or_checks_out_is_gone_for_the_next(yard: Yard) -> N
     other = git_out(commit_files(yard.root, {"b.txt": "b\n"}, "Other"), "rev-parse", "HEAD")
     after = yard.try_on("test $(cat a.txt) = one && test -e b.txt && test ! -e new && git rev-parse HEAD", commit=other)
     assert after.passed is True, after.summary
-    assert gate_logs.read(yard.project, "gate-2").decode().splitlines()[1:] == [other]
+    assert yard.printed("gate-2").splitlines()[1:] == [other]
     git_out(yard.root, "fsck", "--strict")
 
 
@@ -383,7 +416,7 @@ def test_a_held_gate_sees_and_ends_no_process_but_its_own(made: Callable[[str], 
             assert other.poll() is None
         finally:
             other.kill()
-    said = gate_logs.read(yard.project, "gate-1").decode()
+    said = yard.printed("gate-1")
     assert "/cmdline" not in said.partition("\n")[2]
     assert int(said.split()[-1]) < 10
     yard.assert_nothing_left()
@@ -429,7 +462,7 @@ def test_where_no_room_can_be_made_what_strays_is_told_and_does_not_count(
     monkeypatch.setattr(sandbox, "trouble", lambda: "bwrap is not installed")
     yard = made("auto")
     assert yard.try_on("echo x > new").passed is True
-    assert "Gates run in no room of their own (bwrap is not installed)" in yard.app.house.gate_limits[0]
+    assert "Gates run in no room of their own (bwrap is not installed)" in yard.app.context.gate.limits[0]
     for script, what in (
         (f"echo x > {yard.root}/stray", "stray in your checkout"),
         (f"echo more >> {yard.root}/a.txt", "a.txt in your checkout"),
@@ -557,21 +590,25 @@ def test_what_was_printed_is_kept_whole_by_age_and_size_and_without_secrets(made
     yard = made("off")
     token = "ghp_" + "a1B2" * 9
     yard.try_on(f"echo {token}; seq 100000; printf '\\377\\n'", "true")
-    read = gate_logs.read(yard.project, "gate-1")
-    assert token.encode() not in read
-    assert read.endswith(b"100000\n\xff\n$ true\n")
-    assert gate_logs.read(yard.project, "gate-1", last=10) == read[-10:]
-    with pytest.raises(NotFound, match="not kept"):
-        gate_logs.read(yard.project, "gate-2")
+    read = yard.printed("gate-1")
+    assert token not in read
+    assert read.endswith("100000\n\ufffd\n$ true\n")
+    assert yard.printed("gate-1", last=9) == read[-9:]
+    assert not gate_logs.path_of(yard.project, "gate-2").exists()
     with pytest.raises(NotFound):
-        gate_logs.read(yard.project, "../../config")
+        gate_logs.path_of(yard.project, "../../config")
     now = Path(gate_logs.path_of(yard.project, "gate-1")).stat().st_mtime
     yard.try_on("true")
-    assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=1, now=now + 3600) == 0
-    assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=0.001, now=now + 3600) == 1
-    assert gate_logs.read(yard.project, "gate-2") == b"$ true\n"
-    assert gate_logs.clear(yard.project, keep_days=1, keep_megabytes=1, now=now + 200_000) == 1
-    assert MOST_OUTPUT == 256 * 1024**2
+
+    def clear(keep_megabytes: float, at: float) -> int:
+        folder, keep = yard.project.state / gate_logs.FOLDER, Log(keep_days=1, keep_megabytes=keep_megabytes)
+        return sum(each.path is not None and trash.remove(each.path) for each in old_gate_logs(folder, keep, at))
+
+    assert clear(1, now + 3600) == 0
+    assert clear(0.001, now + 3600) == 1
+    assert yard.printed("gate-2") == "$ true\n"
+    assert clear(1, now + 200_000) == 1
+    assert MAX_OUTPUT_BYTES == 256 * 1024**2
 
 
 def test_a_check_that_prints_what_the_room_would_say_fails_like_any_other(tmp_path: Path) -> None:
@@ -606,7 +643,7 @@ def test_what_a_gate_printed_stays_when_it_writes_to_its_standard_error_by_name(
     try:
         outcome = yard.try_on("echo 'FAILED tests/a.py::test_one'; echo warned > /dev/stderr; exit 1")
         assert outcome.failures == ("tests/a.py::test_one",)
-        assert gate_logs.read(yard.project, "gate-1").endswith(b"FAILED tests/a.py::test_one\nwarned\n")
+        assert yard.printed("gate-1").endswith("FAILED tests/a.py::test_one\nwarned\n")
     finally:
         yard.leave()
 
@@ -614,8 +651,8 @@ def test_what_a_gate_printed_stays_when_it_writes_to_its_standard_error_by_name(
 def test_no_tree_is_to_blame_for_a_full_disk(tmp_path: Path) -> None:
     enter = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
     story = subprocess.run(
-        [*enter, sys.executable, "-m", "tests.line.small_disk", str(tmp_path)],
-        capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=Path(__file__).parents[2],
+        [*enter, sys.executable, "-m", "tests.loops.gates.small_disk", str(tmp_path)],
+        capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert story.returncode == 0, story.stdout[-2000:] + story.stderr[-6000:]
     tree, check, said = story.stdout.splitlines()

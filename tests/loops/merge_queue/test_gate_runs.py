@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from covey.config import Config, Merge
-from covey.core.gates import Gate
-from covey.core.queue import train
-from covey.core.queue.train import Purpose
+from covey.core.merging.gates import Gate
+from covey.core.merging.queue import train
+from covey.core.merging.queue.train import Purpose
 from covey.errors import Unavailable
-from covey.git.chains import Placed
-from covey.loops import testing as gating
-from covey.loops.building import Tree
-from covey.loops.gates import Gates, Order, Outcome
-from covey.loops.testing import LOST
-from covey.store import rows
-from tests.line.test_gates import Yard
+from covey.git.candidates.candidate_chain import Placed
+from covey.loops.gates.gate_outcomes import Order, Outcome
+from covey.loops.gates.gates import Gates
+from covey.loops.merge_queue.build import CandidateTree
+from covey.loops.merge_queue.gate_runs import MAX_LOST, BrokenGate, GateRuns
+from covey.store.bus import Direct
+from covey.store.tx import Tx
+from tests.loops.gates.test_gates import Yard
 
+T = TypeVar("T")
 UNAVAILABLE = Unavailable("The room of the gate cannot be made.")
 
 
@@ -28,7 +31,7 @@ class Pool(Gates):
     """Gates of which those of some commits cannot be started."""
 
     def __init__(self, yard: Yard, unstarted: set[str], error: Exception) -> None:
-        super().__init__(yard.desk)
+        super().__init__(yard.runtime)
         self.unstarted = unstarted
         self.error = error
 
@@ -42,29 +45,29 @@ class Pool(Gates):
 @pytest.fixture
 def yard(tmp_path: Path) -> Iterator[Yard]:
     yard = Yard(tmp_path / "yard", "off")
-    yard.app.house.config = Config(merge=Merge(check="true", isolate="off"))
+    yard.app.context.config = Config(merge=Merge(check="true", isolate="off"))
     yield yard
     yard.leave()
 
 
 def _tested(
     yard: Yard, unstarted: Callable[[str], set[str]], *, with_others: bool, error: Exception = UNAVAILABLE
-) -> tuple[list[Gate], gating.Testing]:
+) -> tuple[list[Gate], GateRuns]:
     """Test a change again and again until it counts, a good one in between if told, and return its gates."""
     bad = "b" * 40
-    testing = gating.Testing(yard.desk, Pool(yard, unstarted(bad), error), lambda: None)
+    testing = GateRuns(yard.runtime, Pool(yard, unstarted(bad), error), BrokenGate(yard.runtime), lambda: None)
     names = [yard.hand_in(_held(yard), "ada", commit=each * 40) for each in "bc"]
 
     async def test(name: str, commit: str, number: int) -> None:
-        tree = Tree(yard.head, (Placed(name, commit, yard.head, commit, (commit,)),))
+        tree = CandidateTree(yard.head, (Placed(name, commit, yard.head, commit, (commit,)),))
         await testing.start(train.Test(number, 0, (name,), Purpose.SOLO, alone=True), tree)
         await asyncio.gather(*(each.task for each in testing.running.values() if each.task is not None))
 
-    for number in range(LOST):
+    for number in range(MAX_LOST):
         yard.loop.run_until_complete(test(names[0], bad, 2 * number + 1))
         if with_others:
             yard.loop.run_until_complete(test(names[1], f"{number}" * 40, 2 * number + 2))
-    found = yard.store.read(lambda tx: tx.find(rows.GATES, "ORDER BY ordinal"))
+    found = yard.store.read(lambda tx: tx.find(Gate, "ORDER BY ordinal"))
     return [gate for gate in found if gate.commit == bad], testing
 
 
@@ -77,33 +80,38 @@ def _held(yard: Yard) -> str:
 @pytest.mark.parametrize("with_others", [False, True])
 def test_what_can_be_started_on_main_and_not_on_a_change_fails_for_that_change(yard: Yard, with_others: bool) -> None:
     found, testing = _tested(yard, lambda bad: {bad}, with_others=with_others)
-    assert [gate.state for gate in found] == [*["lost"] * (LOST - 1), "failed"]
-    assert "cannot be made" in found[-1].summary and not testing.is_broken()
+    assert [gate.state for gate in found] == [*["lost"] * (MAX_LOST - 1), "failed"]
+    assert "cannot be made" in found[-1].summary and not testing.broken.is_broken()
 
 
 def test_what_cannot_be_started_on_main_either_is_no_changes_fault(yard: Yard) -> None:
     found, testing = _tested(yard, lambda bad: {bad, yard.head}, with_others=False)
-    assert [gate.state for gate in found] == ["lost"] * LOST and testing.is_broken()
+    assert [gate.state for gate in found] == ["lost"] * MAX_LOST and testing.broken.is_broken()
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), ValueError("unforeseen")])
 def test_a_gate_at_which_covey_itself_fails_is_written_to_its_end_and_tried_again(yard: Yard, error: Exception) -> None:
     found, testing = _tested(yard, lambda bad: {bad}, with_others=False, error=error)
-    assert [gate.state for gate in found] == [*["lost"] * (LOST - 1), "failed"]
+    assert [gate.state for gate in found] == [*["lost"] * (MAX_LOST - 1), "failed"]
     assert type(error).__name__ in found[-1].summary and not testing.unwritten
 
 
-def test_a_gate_whose_end_could_not_be_written_is_told_to_the_queue(yard: Yard) -> None:
-    testing = gating.Testing(yard.desk, Pool(yard, set(), UNAVAILABLE), lambda: None)
-    name = yard.hand_in(_held(yard), "ada", commit="b" * 40)
-    tree = Tree(yard.head, (Placed(name, "b" * 40, yard.head, "b" * 40, ("b" * 40,)),))
+class FullDisk(Direct):
+    """A store that can only be read."""
 
-    async def fail(job: object) -> None:
+    async def write(self, job: Callable[[Tx], T], *, long: bool = False) -> T:
+        """Fail as a full disk does."""
         raise Unavailable("The disk is full.")
+
+
+def test_a_gate_whose_end_could_not_be_written_is_told_to_the_queue(yard: Yard) -> None:
+    testing = GateRuns(yard.runtime, Pool(yard, set(), UNAVAILABLE), BrokenGate(yard.runtime), lambda: None)
+    name = yard.hand_in(_held(yard), "ada", commit="b" * 40)
+    tree = CandidateTree(yard.head, (Placed(name, "b" * 40, yard.head, "b" * 40, ("b" * 40,)),))
 
     async def test() -> None:
         await testing.start(train.Test(1, 0, (name,), Purpose.SOLO, alone=True), tree)
-        testing.desk.writing = fail
+        testing.runtime.bus = FullDisk(yard.store)
         await asyncio.gather(*(each.task for each in testing.running.values() if each.task is not None))
 
     yard.loop.run_until_complete(test())

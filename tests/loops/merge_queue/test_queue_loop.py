@@ -10,20 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from covey.core.merges import Merge, State
-from covey.core.queue.train import Cancel
-from covey.loops import bringing
-from covey.loops.crew import Anew
-from covey.loops.main_line import MainLine
-from covey.loops.queue import Queue
-from covey.store import rows
+from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.queue.train import Cancel
+from covey.loops.merge_queue.main_branch import MainBranch, MainPosition
+from covey.loops.merge_queue.queue_loop import Queue
+from covey.loops.merge_queue.queue_state import RestartQueue
 from covey.store.tx import Tx
-from tests.git.repositories import commit_files, git_out
-from tests.line.lines import GOOD, SHELL, Line
-from tests.line.queues import Change, fill, is_through, merges
-from tests.line.test_gates import Yard
-from tests.line.test_queue import _ends, _good, _pushed, _remote, _settings, _theirs
-from tests.serving import wait_until
+from tests.end_to_end.merging.test_queue import _ends, _good, _pushed, _remote, _settings, _theirs
+from tests.loops.gates.test_gates import Yard
+from tests.worlds.projects import GOOD, SHELL, Line
+from tests.worlds.queues import Change, fill, is_through, merges
+from tests.worlds.repositories import commit_files, git_out
+from tests.worlds.serving import wait_until
 
 WAITS = "touch $OUTSIDE/testing; while [ ! -e $OUTSIDE/go ]; do sleep 0.05; done"
 
@@ -47,8 +45,8 @@ def test_a_paused_queue_rests_whatever_there_is_to_do_when_it_goes_on(yard: Yard
             return False
 
     async def run() -> None:
-        queue = Paused(yard.desk)
-        queue.crew.todo.append(Cancel(1))
+        queue = Paused(yard.runtime)
+        queue.train.todo.append(Cancel(1))
         running = asyncio.ensure_future(queue.run())
         for _ in range(100):
             await asyncio.sleep(0)
@@ -98,14 +96,14 @@ def test_what_leaves_the_queue_while_main_moves_is_in_the_journal(yard: Yard) ->
     commit_files(yard.root, {"b.txt": "b\n"}, "Work")
     commit = git_out(yard.root, "rev-parse", "HEAD")
     git_out(yard.root, "checkout", "-q", "main")
-    line = MainLine(yard.desk)
+    line = MainBranch(yard.runtime)
 
-    async def land() -> bool:
+    async def land() -> MainPosition | None:
         at = await line.look()
         assert at is not None
-        return await line.land(at, commit, frozen=False)
+        return await line.land(at, commit, is_frozen=False)
 
-    assert yard.loop.run_until_complete(land())
+    assert yard.loop.run_until_complete(land()) == MainPosition(commit, commit)
     assert git_out(yard.root, "rev-parse", "main") == commit
     (made,) = yard.store.read(lambda tx: tx.last_landings(5))
     assert (made.before, made.commit, made.merges) == (yard.head, commit, ())
@@ -118,20 +116,20 @@ def test_a_queue_that_is_stopped_while_it_tidies_tidies_at_its_end(yard: Yard, m
     for number, branch in enumerate(branches, 1):
         git_out(yard.root, "branch", branch)
         landed = Merge(id=f"M-{number}", ordinal=number, task=f"A-{number}", session="s", branch=branch)
-        row = replace(landed, commit=yard.head, state=State.LANDED)
+        row = replace(landed, commit=yard.head, state=MergeState.LANDED)
         yard.store.run([partial(_put, merge=row)])[0].result()
-    line = MainLine(yard.desk)
+    line = MainBranch(yard.runtime)
 
     async def stopped_at_the_first() -> None:
         tidying = asyncio.ensure_future(line.tidy())
-        drop = yard.desk.worktrees.drop_branch
+        drop = yard.runtime.worktrees.drop_branch
 
         def stop(branch: str, tip: str) -> bool:
             yard.loop.call_soon_threadsafe(tidying.cancel)
             return drop(branch, tip)
 
         with monkeypatch.context() as patch:
-            patch.setattr(yard.desk.worktrees, "drop_branch", stop)
+            patch.setattr(yard.runtime.worktrees, "drop_branch", stop)
             with pytest.raises(asyncio.CancelledError):
                 await tidying
 
@@ -141,12 +139,12 @@ def test_a_queue_that_is_stopped_while_it_tidies_tidies_at_its_end(yard: Yard, m
 
 
 def _put(tx: Tx, merge: Merge) -> None:
-    tx.insert(rows.MERGES, merge)
+    tx.insert(merge)
 
 
 def _differing(yard: Yard, check: str, theirs: dict[str, str]) -> str:
     """Let a remote have a commit that we lack, and we one that it lacks; return the remote's."""
-    house = yard.app.house
+    house = yard.app.context
     house.config = replace(house.config, merge=replace(house.config.merge, check=check, push="origin"))
     git_out(yard.root, "checkout", "-q", "-b", "theirs")
     commit_files(yard.root, theirs, "Theirs")
@@ -159,10 +157,10 @@ def _bring_in(yard: Yard, queue: Queue, theirs: str) -> None:
     """Look once at what the remote has, let what is tested for that come to its end, and look again."""
 
     async def look() -> bool:
-        line = await queue.crew.line.look()
+        line = await queue.main.look()
         assert line is not None
-        await bringing.bring_in(queue.crew, line, theirs)
-        probe = queue.crew.testing.probe
+        await queue.remote.bring_in(line, theirs)
+        probe = queue.probes.probe
         if probe is None or probe.task is None or probe.is_over():
             return False
         await probe.task
@@ -178,7 +176,7 @@ def _gates(yard: Yard) -> int:
 
 def test_what_others_pushed_and_is_red_is_not_tested_again_and_again(yard: Yard) -> None:
     theirs = _differing(yard, "test ! -e red", {"red": "red\n"})
-    queue = Queue(yard.desk)
+    queue = Queue(yard.runtime)
     for _ in range(3):
         _bring_in(yard, queue, theirs)
     assert _gates(yard) == 2
@@ -191,14 +189,14 @@ def test_what_others_pushed_waits_for_the_users_files_without_holding_up_the_que
     yard: Yard,
 ) -> None:
     theirs = _differing(yard, "true", {"theirs.txt": "theirs\n"})
-    queue = Queue(yard.desk)
+    queue = Queue(yard.runtime)
     (yard.root / "theirs.txt").write_text("mine\n")
     for _ in range(2):
         _bring_in(yard, queue, theirs)
     (told,) = [event for event in yard.store.read(lambda tx: list(tx.all_events())) if event.kind == "alert.raised"]
     assert "theirs.txt" in told.data
     (yard.root / "theirs.txt").unlink()
-    with pytest.raises(Anew):
+    with pytest.raises(RestartQueue):
         _bring_in(yard, queue, theirs)
     assert _gates(yard) == 1
     assert theirs in git_out(yard.root, "rev-list", "main").splitlines()
@@ -206,17 +204,17 @@ def test_what_others_pushed_waits_for_the_users_files_without_holding_up_the_que
 
 def test_what_passed_the_checks_of_before_is_tested_by_those_of_now(yard: Yard) -> None:
     theirs = _differing(yard, "true", {"red": "red\n"})
-    queue, before = Queue(yard.desk), git_out(yard.root, "rev-parse", "main")
+    queue, before = Queue(yard.runtime), git_out(yard.root, "rev-parse", "main")
 
     async def look() -> None:
-        line = await queue.crew.line.look()
+        line = await queue.main.look()
         assert line is not None
-        await bringing.bring_in(queue.crew, line, theirs)
-        assert queue.crew.testing.probe is not None and queue.crew.testing.probe.task is not None
-        await queue.crew.testing.probe.task
+        await queue.remote.bring_in(line, theirs)
+        assert queue.probes.probe is not None and queue.probes.probe.task is not None
+        await queue.probes.probe.task
 
     yard.loop.run_until_complete(look())
-    house = yard.app.house
+    house = yard.app.context
     house.config = replace(house.config, merge=replace(house.config.merge, check="test ! -e red"))
     _bring_in(yard, queue, theirs)
     assert git_out(yard.root, "rev-parse", "main") == before
@@ -228,21 +226,21 @@ def test_a_gate_that_was_killed_says_nothing_of_what_others_pushed(yard: Yard) -
     left.write_text("xx")
     killed = f"test ! -s {left} || {{ truncate -s -1 {left}; kill -9 $$; }}"
     theirs = _differing(yard, killed, {"theirs.txt": "theirs\n"})
-    with pytest.raises(Anew):
-        _bring_in(yard, Queue(yard.desk), theirs)
+    with pytest.raises(RestartQueue):
+        _bring_in(yard, Queue(yard.runtime), theirs)
     assert _gates(yard) == 3
 
 
 def test_one_thing_at_a_time_is_tested_for_its_own_sake(yard: Yard) -> None:
     _differing(yard, "true", {"theirs.txt": "theirs\n"})
-    testing = Queue(yard.desk).crew.testing
+    probes = Queue(yard.runtime).probes
 
     async def begin() -> None:
         for what in ("one", "other"):
-            testing.begin_alone(what, yard.head, git_out(yard.root, "rev-parse", "main"))
-        assert testing.probe is not None and testing.probe.task is not None and testing.probe.what == "one"
-        await testing.probe.task
-        assert testing.probe.passed_by() and testing.take_alone("other", yard.head) is None
+            probes.begin(what, yard.head, git_out(yard.root, "rev-parse", "main"))
+        assert probes.probe is not None and probes.probe.task is not None and probes.probe.what == "one"
+        await probes.probe.task
+        assert probes.probe.passed_by() and probes.take("other", yard.head) is None
 
     yard.loop.run_until_complete(begin())
     assert _gates(yard) == 1
@@ -341,3 +339,26 @@ echo mine >mine.txt; git add .; git commit -qm Mine
     assert line.git("show", "next:mine.txt") == "mine"
     assert line.git("rev-parse", "main") == before
     assert "a session cannot change the branch next" in line.mark("said").read_text()
+
+
+def test_what_a_person_has_merged_by_hand_meanwhile_is_not_merged_once_more(yard: Yard) -> None:
+    theirs = _differing(yard, "true", {"theirs.txt": "theirs\n"})
+    queue = Queue(yard.runtime)
+    queue.remote.behind = theirs
+    git_out(yard.root, "merge", "-q", "-m", "By hand", "theirs")
+    before = git_out(yard.root, "rev-parse", "main")
+
+    async def look() -> bool:
+        await queue.remote.push()
+        probe = queue.probes.probe
+        if probe is None or probe.task is None or probe.is_over():
+            return False
+        await probe.task
+        return True
+
+    try:
+        while yard.loop.run_until_complete(look()):
+            pass
+    except RestartQueue:
+        pass
+    assert git_out(yard.root, "rev-parse", "main") == before

@@ -1,13 +1,60 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  asksForDropped, between, byOrder, columnOf, Columns, dropOn, faceOf, HINTS, isOfRun, isOpen, lineOf, matches, neededBy, neighbourhood,
-  neighbours, orderOf, QUICK, readFilter, readTask, saidOf, saidOfWait, sinceOf, splitNeeds, strangers, waitsFor, whyNotAssign,
-} from "../../../src/covey/web/page/js/columns.js";
+  asksForDropped,
+  between,
+  byOrder,
+  columnOf,
+  Columns,
+  dropOn,
+  faceOf,
+  HINTS,
+  isOfRun,
+  isOpen,
+  lineOf,
+  matches,
+  neededBy,
+  neighbourhood,
+  neighbours,
+  orderOf,
+  QUICK,
+  readFilter,
+  readTask,
+  saidOf,
+  saidOfWait,
+  sinceOf,
+  splitNeeds,
+  strangers,
+  waitsFor,
+  whyNotAssign,
+} from "../../../src/covey/web/page/js/rules/columns.js";
 
 const task = (id, more = {}) => ({
-  id, title: `Task ${id}`, status: "todo", session: null, assignee: null, role: null, priority: 0, rank: Number(id.split("-")[1]), needs: [], needs_any: [], parent: null,
-  scope: [], overlap: false, ready: true, reason: null, commit: null, kind: "change", failed_tries: 0, sent_back: 0, created: 1, updated: 1, claimed: null, ended: null, batch: null, ...more,
+  id,
+  title: `Task ${id}`,
+  status: "todo",
+  session: null,
+  assignee: null,
+  role: null,
+  priority: 0,
+  rank: Number(id.split("-")[1]),
+  needs: [],
+  needs_any: [],
+  parent: null,
+  scope: [],
+  overlap: false,
+  ready: true,
+  reason: null,
+  commit: null,
+  kind: "change",
+  failed_tries: 0,
+  sent_back: 0,
+  created: 1,
+  updated: 1,
+  claimed: null,
+  ended: null,
+  batch: null,
+  ...more,
 });
 const all = (...tasks) => new Map(tasks.map((each) => [each.id, each]));
 
@@ -31,7 +78,10 @@ test("a blocked task and one whose session asks need a person", () => {
 
 test("the board is ordered by priority, then rank, then age", () => {
   const rows = [task("A-3"), task("A-1", { rank: 9 }), task("A-2", { priority: 5, rank: 99 })];
-  assert.deepEqual(rows.sort(byOrder).map(({ id }) => id), ["A-2", "A-3", "A-1"]);
+  assert.deepEqual(
+    rows.sort(byOrder).map(({ id }) => id),
+    ["A-2", "A-3", "A-1"],
+  );
 });
 
 test("whatever changes in whatever order, the columns are what sorting all tasks anew would give", () => {
@@ -47,26 +97,76 @@ test("whatever changes in whatever order, the columns are what sorting all tasks
       columns.remove(id);
     } else {
       const status = random.one(statuses);
-      const row = task(id, { status, session: status === "doing" ? random.one(["ada", "bob"]) : null, priority: random.next(3), rank: random.next(40) / 2, updated: random.next(50), ended: status === "done" ? random.next(50) : null });
+      const row = task(id, {
+        status,
+        session: status === "doing" ? random.one(["ada", "bob"]) : null,
+        priority: random.next(3),
+        rank: random.next(40) / 2,
+        updated: random.next(50),
+        ended: status === "done" ? random.next(50) : null,
+      });
       tasks.set(id, row);
       columns.put(row);
     }
   }
   const fresh = new Columns((name) => asking.has(name));
-  fresh.fill(tasks.values());
+  for (const row of tasks.values()) fresh.put(row);
   for (const [column, list] of columns.lists) {
-    assert.deepEqual(list.map(({ id }) => id), fresh.lists.get(column).map(({ id }) => id), `column ${column}, seed ${random.seed}`);
+    assert.deepEqual(
+      list.map(({ id }) => id),
+      fresh.lists.get(column).map(({ id }) => id),
+      `column ${column}, seed ${random.seed}`,
+    );
     const sorted = [...list].sort(orderOf(column));
     assert.deepEqual(list, sorted);
   }
 });
 
 test("a filter finds words, fields, priorities, and what it must not", () => {
-  const row = task("AF-12", { title: "Fix the Login", session: "ada", role: "docs", batch: "night", priority: 4, needs: ["AF-3"], scope: ["src/auth/**"], failed_tries: 1 });
-  for (const text of ["login", "LOGIN fix", "af-12", "@ad", "#night", "role:docs", "p>3", "p<5", "p=4", "needs:af-3", "auth", "is:ready", "is:failed", "status:todo", "-cache", "-@bob", "-role:api"]) {
+  const row = task("AF-12", {
+    title: "Fix the Login",
+    session: "ada",
+    role: "docs",
+    batch: "night",
+    priority: 4,
+    needs: ["AF-3"],
+    scope: ["src/auth/**"],
+    failed_tries: 1,
+  });
+  for (const text of [
+    "login",
+    "LOGIN fix",
+    "af-12",
+    "@ad",
+    "#night",
+    "role:docs",
+    "p>3",
+    "p<5",
+    "p=4",
+    "needs:af-3",
+    "auth",
+    "is:ready",
+    "is:failed",
+    "status:todo",
+    "-cache",
+    "-@bob",
+    "-role:api",
+  ]) {
     assert.ok(matches(row, readFilter(text)), text);
   }
-  for (const text of ["logout", "@bob", "#day", "p>4", "p<-1", "needs:af-4", "status:done", "is:waiting", "is:nonsense", "-login", "login -#night"]) {
+  for (const text of [
+    "logout",
+    "@bob",
+    "#day",
+    "p>4",
+    "p<-1",
+    "needs:af-4",
+    "status:done",
+    "is:waiting",
+    "is:nonsense",
+    "-login",
+    "login -#night",
+  ]) {
     assert.ok(!matches(row, readFilter(text)), text);
   }
 });
@@ -98,24 +198,42 @@ test("a card says what happens, or what it waits for", () => {
   assert.match(saidOf({ text: "ada waits: 429.", until: 1_750_000_000 }), /^ada waits: 429\. Until \d\d:\d\d.*\.$/);
   assert.equal(lineOf(task("A-4", { failed_tries: 2 }), "todo", { tasks }), "ready again after 2 failed tries");
   assert.equal(lineOf(task("A-4", { sent_back: 1 }), "todo", { tasks }), "ready again after you sent it back");
-  assert.equal(lineOf(task("A-4", { failed_tries: 1, sent_back: 2 }), "todo", { tasks }), "ready again after a failed try, and after you sent it back 2 times");
-  assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "doing", { live: { action: "editing auth.py" } }), "editing auth.py");
+  assert.equal(
+    lineOf(task("A-4", { failed_tries: 1, sent_back: 2 }), "todo", { tasks }),
+    "ready again after a failed try, and after you sent it back 2 times",
+  );
+  assert.equal(
+    lineOf(task("A-4", { status: "doing", session: "ada" }), "doing", { live: { action: "editing auth.py" } }),
+    "editing auth.py",
+  );
   assert.equal(lineOf(task("A-4", { status: "blocked", reason: "Which one?" }), "needs"), "Which one?");
-  assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { item: { text: "May I push?" } }), "May I push?");
+  assert.equal(
+    lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { item: { text: "May I push?" } }),
+    "May I push?",
+  );
   assert.equal(lineOf(task("A-4", { status: "done", commit: "0123456789abcdef" }), "done"), "landed as 01234567");
-  assert.equal(lineOf(task("A-4", { status: "done", commit: "0123456789abcdef", reverted: "merge-9" }), "done"), "done, and taken out of main again by merge-9");
+  assert.equal(
+    lineOf(task("A-4", { status: "done", commit: "0123456789abcdef", reverted: "merge-9" }), "done"),
+    "done, and taken out of main again by merge-9",
+  );
 });
 
 test("a line tells no age that was so when it was written, and one phrase for a review", () => {
   const live = { evidence: "Which port? (1 s ago)" };
   assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { live }), "Which port?");
-  assert.equal(lineOf(task("A-4", { status: "review" }), "review", { merge: { waits: "for a review" } }), "waits for your review");
+  assert.equal(
+    lineOf(task("A-4", { status: "review" }), "review", { merge: { waits: "for a review" } }),
+    "waits for your review",
+  );
   assert.equal(saidOfWait("for main, which is frozen"), "waits for main, which is frozen");
   assert.equal(saidOfWait("It touches CODEOWNERS."), "It touches CODEOWNERS.");
 });
 
 test("a filter names the words that it does not know", () => {
-  assert.deepEqual(strangers(readFilter("is:bogus is:ready status:do -is:constructor role:x")), ["is:bogus", "is:constructor"]);
+  assert.deepEqual(strangers(readFilter("is:bogus is:ready status:do -is:constructor role:x")), [
+    "is:bogus",
+    "is:constructor",
+  ]);
   assert.deepEqual(strangers(readFilter("status:nowhere")), ["status:nowhere"]);
   assert.equal(matches(task("A-1"), readFilter("is:constructor")), false);
 });
@@ -169,7 +287,9 @@ test("those that move do not count as neighbours", () => {
 test("a task shown between two others stands between them", () => {
   const random = numbers();
   for (let round = 0; round < 500; round++) {
-    const rows = Array.from({ length: 8 }, (_, index) => task(`A-${index + 1}`, { priority: random.next(3), rank: random.next(1000) })).sort(byOrder);
+    const rows = Array.from({ length: 8 }, (_, index) =>
+      task(`A-${index + 1}`, { priority: random.next(3), rank: random.next(1000) }),
+    ).sort(byOrder);
     const moved = random.one(rows);
     const rest = rows.filter((each) => each !== moved);
     const index = random.next(rest.length + 1);
@@ -182,26 +302,62 @@ test("a task shown between two others stands between them", () => {
 });
 
 test("what hangs together is found in both directions, and never without end", () => {
-  const tasks = all(task("A-1"), task("A-2", { needs: ["A-1"] }), task("A-3", { needs: ["A-2"] }), task("A-4", { needs: ["A-3", "A-1"] }), task("A-9"));
+  const tasks = all(
+    task("A-1"),
+    task("A-2", { needs: ["A-1"] }),
+    task("A-3", { needs: ["A-2"] }),
+    task("A-4", { needs: ["A-3", "A-1"] }),
+    task("A-9"),
+  );
   const { nodes, edges, left } = neighbourhood("A-3", tasks);
-  assert.deepEqual(nodes.map(({ id, level }) => [id, level]), [["A-1", -2], ["A-2", -1], ["A-3", 0], ["A-4", 1]]);
+  assert.deepEqual(
+    nodes.map(({ id, level }) => [id, level]),
+    [
+      ["A-1", -2],
+      ["A-2", -1],
+      ["A-3", 0],
+      ["A-4", 1],
+    ],
+  );
   assert.equal(edges.length, 4);
   assert.equal(left, 0);
   const circle = all(task("A-1", { needs: ["A-2"] }), task("A-2", { needs: ["A-1"] }));
   assert.equal(neighbourhood("A-1", circle).nodes.length, 2);
-  const many = all(task("A-1"), ...Array.from({ length: 200 }, (_, index) => task(`A-${index + 2}`, { needs: ["A-1"] })));
+  const many = all(
+    task("A-1"),
+    ...Array.from({ length: 200 }, (_, index) => task(`A-${index + 2}`, { needs: ["A-1"] })),
+  );
   const bounded = neighbourhood("A-1", many, { most: 60 });
   assert.equal(bounded.nodes.length, 60);
   assert.equal(bounded.left, 141);
 });
 
 test("one line describes a task", () => {
-  assert.deepEqual(readTask("  Fix the login p5 @ada #7 role:docs needs:af-3,AF-4 now "), { title: "Fix the login #7 now", priority: 5, assignee: "ada", role: "docs", needs: ["AF-3", "AF-4"] });
-  assert.deepEqual(readTask("Explain p-2 issue #12 and a@b !backlog"), { title: "Explain issue #12 and a@b", priority: -2, status: "backlog" });
+  assert.deepEqual(readTask("  Fix the login p5 @ada #7 role:docs needs:af-3,AF-4 now "), {
+    title: "Fix the login #7 now",
+    priority: 5,
+    assignee: "ada",
+    role: "docs",
+    needs: ["AF-3", "AF-4"],
+  });
+  assert.deepEqual(readTask("Explain p-2 issue #12 and a@b !backlog"), {
+    title: "Explain issue #12 and a@b",
+    priority: -2,
+    status: "backlog",
+  });
   assert.equal(readTask("p5").title, "");
 });
 
 test("the name that a run gave its batch is told from one that a person chose", () => {
   assert.equal(isOfRun("batch-0a1b2c"), true);
-  for (const chosen of ["night", "batch", "batch-night", "batch-0a1b2", "batch-0a1b2c3", "batch-0A1B2C", "my-batch-0a1b2c"]) assert.equal(isOfRun(chosen), false, chosen);
+  for (const chosen of [
+    "night",
+    "batch",
+    "batch-night",
+    "batch-0a1b2",
+    "batch-0a1b2c3",
+    "batch-0A1B2C",
+    "my-batch-0a1b2c",
+  ])
+    assert.equal(isOfRun(chosen), false, chosen);
 });

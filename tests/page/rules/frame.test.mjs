@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fit } from "../../../src/covey/web/page/js/fuzzy.js";
-import { isQuiet } from "../../../src/covey/web/page/js/quiet.js";
-import { decoded, keptAt } from "../../../src/covey/web/page/js/places.js";
-import { Settled } from "../../../src/covey/web/page/js/settled.js";
-import { ageless, visible } from "../../../src/covey/web/page/js/text.js";
+import { fit } from "../../../src/covey/web/page/js/rules/fuzzy.js";
+import { isQuiet } from "../../../src/covey/web/page/js/rules/quiet_hours.js";
+import { decoded, keptAt } from "../../../src/covey/web/page/js/data/routes.js";
+import { Settled } from "../../../src/covey/web/page/js/rules/decided.js";
+import { ageless, visible } from "../../../src/covey/web/page/js/rules/text.js";
 
 const item = (...ids) => ({ key: "one", kind: "question", ids });
 
@@ -63,7 +63,26 @@ test("quiet hours go over midnight, and end when they say", () => {
 });
 
 test("nothing in a text is obeyed instead of seen", () => {
-  const signs = ["\u0000", "\u001b", "\u0085", "\u00ad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200e", "\u2028", "\u202e", "\u2066", "\u3164", "\ufeff", "\ufff9", "\u{e0041}", "\ud800"];
+  const signs = [
+    "\u0000",
+    "\u001b",
+    "\u0085",
+    "\u00ad",
+    "\u034f",
+    "\u061c",
+    "\u115f",
+    "\u180e",
+    "\u200b",
+    "\u200e",
+    "\u2028",
+    "\u202e",
+    "\u2066",
+    "\u3164",
+    "\ufeff",
+    "\ufff9",
+    "\u{e0041}",
+    "\ud800",
+  ];
   for (const sign of signs) assert.ok(!visible(`a${sign}b`).includes(sign), sign.codePointAt(0).toString(16));
   assert.equal(visible("a\u202eb"), "a⟨202E⟩b");
   assert.equal(visible("a\u001bb"), "a␛b");
@@ -81,14 +100,21 @@ test("an address that nobody wrote right is still one", () => {
 });
 
 test("evidence is told without the ages of its clues, and nothing else is taken from it", () => {
-  assert.equal(ageless("its tool runs: make (50 min ago); it last said something (2.5 h ago)"), "its tool runs: make; it last said something");
+  assert.equal(
+    ageless("its tool runs: make (50 min ago); it last said something (2.5 h ago)"),
+    "its tool runs: make; it last said something",
+  );
   assert.equal(ageless("Which? (30 s ago)"), "Which?");
   assert.equal(ageless("It broke (5 min ago) and then not"), "It broke (5 min ago) and then not");
   assert.equal(ageless(null), "");
 });
 
 test("what went wrong is not told in another view, what was done still is", () => {
-  const notes = [{ id: 1, bad: true, place: "sessions" }, { id: 2, bad: false, place: "sessions" }, { id: 3, bad: true, place: "board" }];
+  const notes = [
+    { id: 1, bad: true, place: "sessions" },
+    { id: 2, bad: false, place: "sessions" },
+    { id: 3, bad: true, place: "board" },
+  ];
   const kept = (place) => keptAt(notes, place).map(({ id }) => id);
   assert.deepEqual([kept("sessions"), kept("board"), kept("costs")], [[1, 2], [2, 3], [2]]);
 });

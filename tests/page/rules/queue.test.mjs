@@ -1,10 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { matrices } from "../../../src/covey/web/page/js/matrices.js";
-import { DOING, paths, spanAt, ticks } from "../../../src/covey/web/page/js/spans.js";
-import { revertsUnderWay, saidOfRevert, stepsOf } from "../../../src/covey/web/page/js/steps.js";
+import { matrices } from "../../../src/covey/web/page/js/rules/overlap_tables.js";
+import { DOING, paths, spanAt, ticks } from "../../../src/covey/web/page/js/rules/state_spans.js";
+import { revertsUnderWay, saidOfRevert, stepsOf } from "../../../src/covey/web/page/js/rules/merge_steps.js";
 
-const overlap = (one, other, level, ...files) => ({ id: `${one} ${other}`, one, other, level, files, one_session: `by-${one}`, other_session: other === "main" ? null : `by-${other}` });
+const overlap = (one, other, level, ...files) => ({
+  id: `${one} ${other}`,
+  one,
+  other,
+  level,
+  files,
+  one_session: `by-${one}`,
+  other_session: other === "main" ? null : `by-${other}`,
+});
 const cell = (table, row, column) => table.cells.get(`${row}\n${column}`);
 
 test("two tasks that overlap stand on both sides of the matrix, in the order of their numbers", () => {
@@ -15,7 +23,11 @@ test("two tasks that overlap stand on both sides of the matrix, in the order of 
 });
 
 test("a file shows the worst that its sessions do to one another, and hot ones come first", () => {
-  const overlaps = [overlap("T-1", "T-2", "file", "a.py", "b.py"), overlap("T-1", "T-3", "conflict", "b.py"), overlap("T-3", "main", "hunk", "c.py")];
+  const overlaps = [
+    overlap("T-1", "T-2", "file", "a.py", "b.py"),
+    overlap("T-1", "T-3", "conflict", "b.py"),
+    overlap("T-3", "main", "hunk", "c.py"),
+  ];
   const { byFile } = matrices({ overlaps, hot: [{ path: "c.py", collisions: 4 }] });
   assert.deepEqual(byFile.rows, ["c.py", "a.py", "b.py"]);
   assert.deepEqual(byFile.columns, ["by-T-1", "by-T-2", "by-T-3", "main"]);
@@ -25,13 +37,19 @@ test("a file shows the worst that its sessions do to one another, and hot ones c
 });
 
 test("of very many tasks the matrix shows those that come nearest, and says how many it leaves out", () => {
-  const many = Array.from({ length: 100 }, (_, i) => overlap(`T-${2 * i + 1}`, `T-${2 * i + 2}`, i === 77 ? "conflict" : "file", "a.py"));
+  const many = Array.from({ length: 100 }, (_, i) =>
+    overlap(`T-${2 * i + 1}`, `T-${2 * i + 2}`, i === 77 ? "conflict" : "file", "a.py"),
+  );
   const { byTask } = matrices({ overlaps: many, hot: [] });
   assert.equal(byTask.rows.length + byTask.more, 200);
   assert.ok(byTask.rows.length <= 60 && byTask.rows.includes("T-155") && byTask.rows.includes("T-156"));
 });
 
-const spans = [{ at: 100, until: 200, state: "working" }, { at: 200, until: 250, state: "needs-you" }, { at: 400, until: 500, state: "working" }];
+const spans = [
+  { at: 100, until: 200, state: "working" },
+  { at: 200, until: 250, state: "needs-you" },
+  { at: 400, until: 500, state: "working" },
+];
 
 test("a strip is one path for each state, however many spans it has", () => {
   const ways = paths(spans, 100, 500, 400);
@@ -46,11 +64,19 @@ test("every state has a form that no other has", () => {
 });
 
 test("a time leads to its span, and one between two to the later", () => {
-  assert.deepEqual([100, 199, 200, 300, 450, 999].map((at) => spanAt(spans, at)), [0, 0, 1, 2, 2, 2]);
+  assert.deepEqual(
+    [100, 199, 200, 300, 450, 999].map((at) => spanAt(spans, at)),
+    [0, 0, 1, 2, 2, 2],
+  );
 });
 
 test("the axis has round times, and not more than there is room for", () => {
-  for (const [hours, width] of [[0.2, 400], [3, 1000], [12, 250], [168, 900]]) {
+  for (const [hours, width] of [
+    [0.2, 400],
+    [3, 1000],
+    [12, 250],
+    [168, 900],
+  ]) {
     const until = Date.UTC(2031, 4, 31, 17, 3) / 1000;
     const found = ticks(until - hours * 3600, until, width);
     assert.ok(found.length * 58 <= width + 58, `${hours} h on ${width}`);
@@ -58,7 +84,10 @@ test("the axis has round times, and not more than there is room for", () => {
   }
 });
 
-const at = (merge) => stepsOf({ candidate: null, untested: false, run: null, cause: "", approved: false, ...merge }).map(({ state }) => state).join(" ");
+const at = (merge) =>
+  stepsOf({ candidate: null, untested: false, run: null, cause: "", approved: false, ...merge })
+    .map(({ state }) => state)
+    .join(" ");
 
 test("the steps of a merge say how far it is, and where it failed", () => {
   assert.equal(at({ state: "review" }), "now next next next");
@@ -76,8 +105,15 @@ test("a revert that waits for an approval says so, and is known as under way unt
   const merge = { id: "merge-1", task: "T-1" };
   assert.match(saidOfRevert(merge, { task: "T-4", state: "review" }), /T-4, waits for your approval in the inbox/);
   assert.equal(saidOfRevert(merge, { task: "T-4", state: "queued" }), "T-1 is being taken out of main, by T-4.");
-  const found = revertsUnderWay([{ id: "merge-2", reverts: "merge-1", state: "rejected" }, { id: "merge-3", reverts: "merge-1", state: "review" }, { id: "merge-4", reverts: null, state: "queued" }]);
-  assert.deepEqual([...found].map(([id, { id: by }]) => [id, by]), [["merge-1", "merge-3"]]);
+  const found = revertsUnderWay([
+    { id: "merge-2", reverts: "merge-1", state: "rejected" },
+    { id: "merge-3", reverts: "merge-1", state: "review" },
+    { id: "merge-4", reverts: null, state: "queued" },
+  ]);
+  assert.deepEqual(
+    [...found].map(([id, { id: by }]) => [id, by]),
+    [["merge-1", "merge-3"]],
+  );
 });
 
 test("no test fails in what a person sent back, or what git could not merge, after a gate of it", () => {

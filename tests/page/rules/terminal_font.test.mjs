@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FONT, lettersIn, scrolledTo } from "../../../src/covey/web/page/js/letters.js";
+import { FONT, lettersIn, scrolledTo } from "../../../src/covey/web/page/js/rules/terminal_font.js";
 
 const terminal = { width: 720, height: 476 }; // 100 columns and 28 rows
 

@@ -7,15 +7,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from covey.agents import claude_messages, claude_questions, providers, streams
-from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.claude_launch import added, home, permissions, program, settings
-from covey.agents.claude_messages import KINDS, blocks, totals, trouble_of, until_of
-from covey.agents.claude_terminal import ClaudeTerminal
+from covey.agents import providers, streams
+from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
+from covey.agents.claude import messages, questions
+from covey.agents.claude.launch import added, home, permissions, program, settings
+from covey.agents.claude.messages import TROUBLE_BY_ERROR, blocks, totals, trouble_of, until_of
+from covey.agents.claude.terminal import ClaudeTerminal
 from covey.agents.streams import amount, count, inner, record, text
-from covey.core.launches import Launch
-from covey.core.questions import Reply
-from covey.core.signals import (
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import (
     Asks,
     Compacts,
     Conversation,
@@ -23,10 +23,12 @@ from covey.core.signals import (
     Limited,
     Result,
     Signal,
+    Spent,
     Trouble,
     Waits,
     Works,
 )
+from covey.core.people.questions import Reply
 from covey.values import dataclass
 
 TERMINAL = ClaudeTerminal()
@@ -59,7 +61,7 @@ TRAITS = Traits(
 
 
 @dataclass(frozen=True)
-class Claude:
+class Claude(WithoutLedger):
     """Claude Code by `claude -p`, its input open as long as it may be told something."""
 
     name: str = "claude"
@@ -85,7 +87,7 @@ class Claude:
         )
 
     def read(self, line: str) -> list[Signal]:
-        """Return what a line lets us know; one that is no JSON is something said."""
+        """Return what a line lets us know; one that is not JSON is something said."""
         told = record(line)
         if told is None:
             return [*streams.said(line.rpartition("\r")[2])]
@@ -94,19 +96,20 @@ class Claude:
                 return _system(told)
             case "assistant":
                 return _assistant(told)
-            case "user":
-                return _user(told)
+            case "user":  # what goes to the model besides is none of its words
+                called = messages.results(told)
+                return [*called, Waits()] if called else []
             case "result":
                 return _result(told)
             case "rate_limit_event":
                 return _limit(inner(told, "rate_limit_info"))
             case "control_request":
-                return claude_questions.asked(told)
+                return questions.asked(told)
             case "control_response":
                 session = inner(told, "response", "response", "session")
                 return totals(inner(session, "model_usage"), amount(session, "total_cost_usd"))
             case "control_cancel_request":
-                return claude_questions.taken_back(told)
+                return questions.taken_back(told)
         return []
 
     def ledger(self, folder: str, conversation: str) -> tuple[str, ...]:
@@ -117,11 +120,13 @@ class Claude:
 
     def count(self, line: str) -> list[Signal]:
         """Return what a call cost, or all of them when it was told to end."""
-        return claude_messages.spending(line)
-
-    def edited(self, line: str) -> str | None:
-        """Return nothing: its output has it."""
-        return None
+        found = record(line) if '"usage"' in line or '"cost-state"' in line else None
+        match {} if found is None else found:
+            case {"type": "assistant"} as said:
+                return [signal for signal in messages.spent(said) if isinstance(signal, Spent)]
+            case {"type": "cost-state"} as state:
+                return totals(inner(state, "modelUsage"), amount(state, "totalCostUSD"))
+        return []
 
     def bill(self) -> str | None:
         """Return a request that it answers between two lines; by itself it names dollars only at the end of a turn."""
@@ -133,7 +138,7 @@ class Claude:
 
     def answer(self, asks: Asks, reply: Reply) -> str | None:
         """Return the answer to a request of its own, with what the tool was given."""
-        return claude_questions.answer(asks, reply)
+        return questions.answer(asks, reply)
 
 
 agent = Claude()
@@ -163,7 +168,7 @@ def _system(told: Mapping[str, Any]) -> list[Signal]:
 def _retry(told: Mapping[str, Any]) -> list[Signal]:
     """Return that it was put off; what has no status never reached the provider, or was cut off on the way back."""
     status, kind = count(told, "error_status"), text(told, "error")
-    trouble = trouble_of(told, "") if status or kind in KINDS else Trouble.CONNECTION
+    trouble = trouble_of(told, "") if status or kind in TROUBLE_BY_ERROR else Trouble.CONNECTION
     what = f"{status} {kind}" if status else str(trouble)
     attempts = f"try {count(told, 'attempt')} of {count(told, 'max_retries')}"
     delay = amount(told, "retry_delay_ms")
@@ -173,7 +178,7 @@ def _retry(told: Mapping[str, Any]) -> list[Signal]:
 def _assistant(told: Mapping[str, Any]) -> list[Signal]:
     """Return what a message says; of a limit that ends at a time, only the message names the time."""
     if not told.get("is_api_error_message"):
-        return claude_messages.message(told)
+        return messages.message(told)
     if told.get("parent_tool_use_id"):
         return []
     if text(told, "api_error") != USED_UP:
@@ -183,14 +188,8 @@ def _assistant(told: Mapping[str, Any]) -> list[Signal]:
     return [Failed(streams.complaint(what) or USED_UP, Trouble.LIMIT, until)]
 
 
-def _user(told: Mapping[str, Any]) -> list[Signal]:
-    """Return which tools have ended; what goes to the model besides is none of its words."""
-    called = claude_messages.results(told)
-    return [*called, Waits()] if called else []
-
-
 def _limit(info: Mapping[str, Any]) -> list[Signal]:
-    """Return that it was refused for a limit; that it comes near one is no news."""
+    """Return that it was refused for a limit; coming near one does not count."""
     if info.get("status") != "rejected" or info.get("isUsingOverage") is True:
         return []
     kind = text(info, "rateLimitType").replace("_", " ")

@@ -6,9 +6,10 @@ import json
 import re
 from typing import Any
 
-from covey.agents import hooked, streams
+from covey.agents import hook_protocol, streams
 from covey.agents.agent import Assignment
-from covey.core.permits import Level
+from covey.agents.allowed_commands import CHAINED
+from covey.core.people.permits import PermissionLevel
 
 LEAVING = "EnterWorktree ExitWorktree CronCreate CronDelete ScheduleWakeup RemoteTrigger"
 """Tools that would take it out of its worktree, or let it act when nobody expects it."""
@@ -16,7 +17,6 @@ LEAVING = "EnterWorktree ExitWorktree CronCreate CronDelete ScheduleWakeup Remot
 ASKED = {"permissions": {"ask": ["Edit", "Write", "NotebookEdit", "WebFetch"]}}
 """Settings by which it asks before it changes anything, whatever its user allows elsewhere."""
 
-_CHAIN = re.compile(r"&&|\|\||[;|\n]")
 _QUOTED = re.compile(r"""['"`$\\]""")
 
 
@@ -28,7 +28,7 @@ def program(work: Assignment) -> tuple[list[str], dict[str, str]]:
     env = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY": "1", **work.env}
     if work.hooks is not None:
         env |= _past_proxies(env)
-    if work.permissions is Level.FULL:
+    if work.permissions is PermissionLevel.FULL:
         env["IS_SANDBOX"] = "1"  # else it refuses the level to root, and in containers everybody is root
     return argv, env
 
@@ -47,25 +47,27 @@ def permissions(work: Assignment) -> list[str]:
     """
     kept_out = ["--disallowedTools", *LEAVING.split()]
     match work.permissions:
-        case Level.FULL:
+        case PermissionLevel.FULL:
             return [*kept_out, "--dangerously-skip-permissions"]
-        case Level.EDITS:
+        case PermissionLevel.EDITS:
             commands = dict.fromkeys(["git", "covey", *(part for command in work.commands for part in _parts(command))])
             allowed = [f"Bash({command}:*)" for command in commands]
             return [*kept_out, "--allowedTools", *allowed, "--permission-mode", "acceptEdits"]
-        case Level.ASK:
+        case PermissionLevel.ASK:
             return [*kept_out, "--permission-mode", "default"]
 
 
 def settings(work: Assignment, *, terminal: bool) -> dict[str, Any]:
     """Return the settings that it gets besides its user's: of all that a command line names, only the last count."""
     found: dict[str, Any] = {}
-    if work.permissions is Level.ASK:
+    if work.permissions is PermissionLevel.ASK:
         found |= ASKED
-    if terminal and work.permissions is Level.FULL:  # the level was chosen by a person: this would ask the same again
+    if (
+        terminal and work.permissions is PermissionLevel.FULL
+    ):  # the level was chosen by a person: this would ask the same again
         found["skipDangerousModePermissionPrompt"] = True
     # Without a terminal it asks for permission in its stream, which outlives a restart of the daemon.
-    return found | (hooked.settings(work.hooks, held=terminal) if work.hooks is not None else {})
+    return found | (hook_protocol.settings(work.hooks, held=terminal) if work.hooks is not None else {})
 
 
 def added(work: Assignment, ours: dict[str, Any]) -> list[str]:
@@ -106,5 +108,5 @@ def _past_proxies(env: dict[str, str]) -> dict[str, str]:
 def _parts(command: str) -> list[str]:
     """Return the commands that a line chains: each of them has to be allowed by itself."""
     plain = streams.word(command)
-    parts = [plain] if _QUOTED.search(plain) else _CHAIN.split(plain)
+    parts = [plain] if _QUOTED.search(plain) else CHAINED.split(plain)
     return [" ".join(part.split()) for part in parts if part.strip()]

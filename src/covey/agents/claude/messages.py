@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from covey.agents import streams
-from covey.agents.streams import amount, count, inner, text, words
-from covey.agents.troubles import LASTING
-from covey.core.permits import SHELL
-from covey.core.signals import Called, Calls, Context, Signal, Spent, Total, Trouble, Usage
+from covey.agents.provider_errors import LASTING, of_status
+from covey.agents.streams import amount, count, inner, objects, text, words
+from covey.core.fleet.signals import Called, Calls, Context, Signal, Spent, Total, Trouble, Usage
+from covey.core.people.permits import SHELL
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the program writes itself."""
 
 _ABOUT = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "prompt")
 """Of what a tool is given, the first of these says what it is used for."""
-_ERROR = re.compile(r"\A\s*<tool_use_error>(.*)</tool_use_error>\s*\Z", re.DOTALL)
-_TOLD = 300
+_TOOL_ERROR = re.compile(r"\A\s*<tool_use_error>(.*)</tool_use_error>\s*\Z", re.DOTALL)
+_MAX_TOLD_CHARS = 300
 """Characters of a use of a tool that people get to see."""
 _CORRUPT = re.compile(
     r"signature.{0,40}thinking|thinking.{0,60}cannot be modified|tool use concurrency|tool_use.{0,20}ids"
@@ -29,17 +29,18 @@ _CORRUPT = re.compile(
 _AT = r"(?:\A|\bAPI Error:? |\bstatus(?: code)?\W{1,3}|\bHTTP(?:/[\d.]+)? |\()"
 """What stands before a number that is a status."""
 _TEXTS = (
-    (Trouble.CREDIT, re.compile(r"credit balance|billing|payment required|purchase credits", re.IGNORECASE)),
-    (Trouble.CONTEXT, re.compile(r"prompt is too long|context (?:limit|window)|request too large", re.IGNORECASE)),
-    (Trouble.LIMIT, re.compile(r"(?:hit|reached) your .{0,40}limit|usage limit|rate.limit|\(429\)", re.IGNORECASE)),
-    (Trouble.KEY, re.compile(
-        r"not logged in|/login|api.key|disabled organization|authenticat|oauth|" + _AT + r"40[13]\b", re.IGNORECASE)),
-    (Trouble.OVERLOAD, re.compile(r"overloaded|server-side issue|" + _AT + r"5\d\d\b", re.IGNORECASE)),
-    (Trouble.CONNECTION, re.compile(
+    (Trouble.CREDIT, r"credit balance|billing|payment required|purchase credits"),
+    (Trouble.CONTEXT, r"prompt is too long|context (?:limit|window)|request too large"),
+    (Trouble.LIMIT, r"(?:hit|reached) your .{0,40}limit|usage limit|rate.limit|\(429\)"),
+    (Trouble.KEY, r"not logged in|/login|api.key|disabled organization|authenticat|oauth|" + _AT + r"40[13]\b"),
+    (Trouble.OVERLOAD, r"overloaded|server-side issue|" + _AT + r"5\d\d\b"),
+    (
+        Trouble.CONNECTION,
         r"\bE(?:CONN\w+|NOTFOUND|AI_AGAIN|TIMEDOUT|PIPE|HOSTUNREACH|NETUNREACH)\b|connection|socket|timed? ?out|network"
-        r"|can't reach", re.IGNORECASE)),
-)  # fmt: skip
-_SURE = 4
+        r"|can't reach",
+    ),
+)
+_SURE_TEXTS = 4
 """How many of these are believed of a request that is refused as it is."""
 _ENDS = {
     "budget_exhausted": Trouble.BUDGET,
@@ -47,20 +48,16 @@ _ENDS = {
     "blocking_limit": Trouble.CONTEXT,
     "rapid_refill_breaker": Trouble.CONTEXT,
 }
-KINDS = {
-    "rate_limit": Trouble.LIMIT,
-    "rate_limit_error": Trouble.LIMIT,
-    "usage_limit_reached": Trouble.LIMIT,
-    "overloaded": Trouble.OVERLOAD,
-    "overloaded_error": Trouble.OVERLOAD,
-    "server_error": Trouble.OVERLOAD,
-    "authentication_failed": Trouble.KEY,
-    "authentication_error": Trouble.KEY,
-    "permission_error": Trouble.KEY,
+TROUBLE_BY_ERROR = {
+    **dict.fromkeys(("rate_limit", "rate_limit_error", "usage_limit_reached"), Trouble.LIMIT),
+    **dict.fromkeys(("overloaded", "overloaded_error", "server_error"), Trouble.OVERLOAD),
+    **dict.fromkeys(("authentication_failed", "authentication_error", "permission_error"), Trouble.KEY),
     "billing_error": Trouble.CREDIT,
     "connection_failed": Trouble.CONNECTION,
     "tool_history_mismatch": Trouble.CORRUPT,
 }
+_COUNTED_BY_API = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTED_BY_PROGRAM = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
 _EPOCH = re.compile(r"limit reached\|(\d{9,11})\b")
 _FULL_NAME = re.compile(r"claude-[a-z0-9.@-]*[a-z0-9]", re.IGNORECASE)
 _GENERATION = re.compile(r"claude-(?:[a-z]+-)?(\d+)\b")
@@ -69,7 +66,7 @@ _GENERATION = re.compile(r"claude-(?:[a-z]+-)?(\d+)\b")
 def message(told: Mapping[str, Any]) -> list[Signal]:
     """Return what a message of the model says, does, and costs."""
     said = [signal for block in blocks(told) for signal in _block(block)]
-    return [*said, *_spent(told)]
+    return [*said, *spent(told)]
 
 
 def results(told: Mapping[str, Any]) -> list[Signal]:
@@ -90,18 +87,12 @@ def _output(block: Mapping[str, Any]) -> str:
     """Return what came of a tool, in words."""
     content = block.get("content")
     parts = [content] if isinstance(content, str) else [text(part, "text") for part in objects(block, "content")]
-    return streams.output(_ERROR.sub(r"\1", "\n".join(part for part in parts if part)))
+    return streams.output(_TOOL_ERROR.sub(r"\1", "\n".join(part for part in parts if part)))
 
 
 def blocks(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the parts of a message."""
     return objects(inner(told, "message"), "content")
-
-
-def objects(told: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Return the objects in the list under a key."""
-    found = told.get(key)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def tool_of(name: str) -> str:
@@ -115,14 +106,15 @@ def about(given: Mapping[str, Any]) -> str:
     return streams.about(named) if named else ""
 
 
-def usage_of(told: Mapping[str, Any]) -> Usage:
-    """Return the tokens of a usage as the API says them."""
-    return Usage(
-        count(told, "input_tokens"),
-        count(told, "output_tokens"),
-        count(told, "cache_read_input_tokens"),
-        count(told, "cache_creation_input_tokens"),
-    )
+def wish(tool: str, use: str, reasons: list[str]) -> str:
+    """Return the question for a permission as a person reads it, with what the program says of it."""
+    wanted = (f"It wants to run: {use}" if tool == SHELL else f"It wants to use {tool}: {use}").removesuffix(": ")
+    return "\n".join([wanted, *(reason for reason in reasons if reason and reason not in wanted)])
+
+
+def _usage(told: Mapping[str, Any], names: tuple[str, ...]) -> Usage:
+    """Return the tokens that stand under these names, in the order of a usage."""
+    return Usage(*(count(told, name) for name in names))
 
 
 def totals(by_model: Mapping[str, Any], cost: float | None) -> list[Signal]:
@@ -132,7 +124,7 @@ def totals(by_model: Mapping[str, Any], cost: float | None) -> list[Signal]:
     for name, used in by_model.items():
         if isinstance(used, dict):
             model = model_of(name)
-            usages[model] = usages.get(model, Usage()) + _counted(used)
+            usages[model] = usages.get(model, Usage()) + _usage(used, _COUNTED_BY_PROGRAM)
             costs[model] = costs.get(model, 0.0) + (amount(used, "costUSD") or 0.0)
     if not usages:
         return []
@@ -159,14 +151,14 @@ def trouble_of(told: Mapping[str, Any], what: str) -> Trouble:
     if "max_budget" in text(told, "subtype"):
         return Trouble.BUDGET
     for trouble, pattern in _TEXTS[:2]:  # a status of 400 or 413 says less than these
-        if pattern.search(what):
+        if re.search(pattern, what, re.IGNORECASE):
             return trouble
     by_kind = _by_kind(told)
     if by_kind is not None:
         return by_kind
     # Whose request itself is refused may find any word in what it had asked.
-    believed = _TEXTS[:_SURE] if _status(told) in LASTING else _TEXTS
-    return next((trouble for trouble, pattern in believed if pattern.search(what)), Trouble.OTHER)
+    believed = _TEXTS[:_SURE_TEXTS] if _status(told) in LASTING else _TEXTS
+    return next((trouble for trouble, pattern in believed if re.search(pattern, what, re.IGNORECASE)), Trouble.OTHER)
 
 
 def until_of(told: Mapping[str, Any], what: str = "") -> float | None:
@@ -175,32 +167,14 @@ def until_of(told: Mapping[str, Any], what: str = "") -> float | None:
     return float(count(told, "resetsAt") or (found[1] if found else 0)) or None
 
 
-def _counted(used: Mapping[str, Any]) -> Usage:
-    """Return the tokens of a model as the program counts them."""
-    return Usage(
-        count(used, "inputTokens"),
-        count(used, "outputTokens"),
-        count(used, "cacheReadInputTokens"),
-        count(used, "cacheCreationInputTokens"),
-    )
-
-
 def _status(told: Mapping[str, Any]) -> int:
     return count(told, "api_error_status") or count(told, "error_status") or count(told, "apiErrorStatus")
 
 
 def _by_kind(told: Mapping[str, Any]) -> Trouble | None:
-    status = _status(told)
-    if status == 429:
-        return Trouble.LIMIT
-    if status in (401, 403):
-        return Trouble.KEY
-    if status == 402:
-        return Trouble.CREDIT
-    if status >= 500:
-        return Trouble.OVERLOAD
     kinds = (text(told, key) for key in ("api_error", "apiError", "error", "api_error_type"))
-    return next((KINDS[kind] for kind in kinds if kind in KINDS), None)
+    told_by_kind = (TROUBLE_BY_ERROR[kind] for kind in kinds if kind in TROUBLE_BY_ERROR)
+    return of_status(_status(told)) or next(told_by_kind, None)
 
 
 def _block(block: Mapping[str, Any]) -> list[Signal]:
@@ -210,7 +184,10 @@ def _block(block: Mapping[str, Any]) -> list[Signal]:
         case "tool_use" | "server_tool_use" | "mcp_tool_use" if text(block, "id"):
             name, given = tool_of(text(block, "name")), inner(block, "input")
             shown = f"{name}: {about(given)}".partition("\n")[0]
-            return [*streams.said(shown[:_TOLD]), Calls(text(block, "id"), name, _exact(name, given), _edit(given))]
+            return [
+                *streams.said(shown[:_MAX_TOLD_CHARS]),
+                Calls(text(block, "id"), name, _exact(name, given), _edit(given)),
+            ]
     return []
 
 
@@ -222,7 +199,7 @@ def _edit(given: Mapping[str, Any]) -> str:
     parts = [
         streams.edit(words(each, "old_string"), words(each, "new_string") or words(each, "content")) for each in edits
     ]
-    return "\n".join(part for part in parts if part)[: streams.EDIT]
+    return "\n".join(part for part in parts if part)[: streams.MAX_EDIT_CHARS]
 
 
 def _exact(tool: str, given: Mapping[str, Any]) -> str:
@@ -232,10 +209,10 @@ def _exact(tool: str, given: Mapping[str, Any]) -> str:
     return streams.exact(about(given), given)
 
 
-def _spent(told: Mapping[str, Any]) -> list[Signal]:
+def spent(told: Mapping[str, Any]) -> list[Signal]:
     """Return what the call of the model cost that a message came from, and how full that made its context."""
     sent = inner(told, "message")
-    name, model, usage = text(sent, "id"), text(sent, "model"), usage_of(inner(sent, "usage"))
+    name, model, usage = text(sent, "id"), text(sent, "model"), _usage(inner(sent, "usage"), _COUNTED_BY_API)
     if not name or model == SYNTHETIC or not usage.tokens:
         return []
     signals: list[Signal] = [Spent(name, usage, model_of(model))]
@@ -244,19 +221,8 @@ def _spent(told: Mapping[str, Any]) -> list[Signal]:
     return [*signals, Context(usage.tokens, window)] if is_main and window else signals
 
 
-def spending(line: str) -> list[Signal]:
-    """Return what a line of a journal says of spending: of one call, or of all when the program was told to end."""
-    told = streams.record(line) if '"usage"' in line or '"cost-state"' in line else None
-    match {} if told is None else told:
-        case {"type": "assistant"} as said:
-            return [signal for signal in _spent(said) if isinstance(signal, Spent)]
-        case {"type": "cost-state"} as state:
-            return totals(inner(state, "modelUsage"), amount(state, "totalCostUSD"))
-    return []
-
-
 def _window(model: str, used: int) -> int | None:
-    """Return how many tokens fit, None for a model of which we do not know it: the program says it only at the end."""
+    """Return how many tokens fit, None for a model that we do not know: the program says it only at the end."""
     found = _GENERATION.search(model)
     if not found:
         return None

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from covey.agents.claude_messages import about, objects, tool_of
-from covey.agents.streams import TOO_DEEP, brief, inner, record, shown, spelled, text
-from covey.core.permits import SHELL
-from covey.core.questions import NOBODY, Decision, Reply
-from covey.core.signals import Asks, Settled, Signal, Wants, Works
+from covey.agents.claude.messages import about, tool_of, wish
+from covey.agents.streams import TOO_DEEP, brief, inner, objects, record, shown, spelled, text
+from covey.core.fleet.signals import Asks, Settled, Signal, Wants, Works
+from covey.core.people.questions import NOBODY_ANSWERED, Decision, Reply
 
-CARRIED = 48 * 1024
+MAX_CARRIED_CHARS = 48 * 1024
 """Characters up to which the name of a question carries what the tool was given; without it, it is used as it was."""
 QUESTION = "AskUserQuestion"
 """The tool by which the model asks a person."""
@@ -28,12 +27,13 @@ def asked(told: Mapping[str, Any]) -> list[Signal]:
         return [_odd(name, request)]
     tool, given = text(request, "tool_name"), inner(request, "input")
     carried = spelled({"input": given, "request": name})
-    if len(carried) > CARRIED or carried == TOO_DEEP:
+    if len(carried) > MAX_CARRIED_CHARS or carried == TOO_DEEP:
         carried = json.dumps({"request": name})
     if tool == QUESTION:
         return [replace(_question(carried, objects(given, "questions")), handle=name)]
     tool, use = tool_of(tool), about(given)
-    return [Asks(_wish(tool, use, request), carried, Wants.PERMISSION, tool, use, handle=name)]
+    reasons = [brief(text(request, key)) for key in ("description", "decision_reason")]
+    return [Asks(wish(tool, use, reasons), carried, Wants.PERMISSION, tool, use, handle=name)]
 
 
 def taken_back(told: Mapping[str, Any]) -> list[Signal]:
@@ -48,11 +48,11 @@ def answer(asks: Asks, reply: Reply) -> str | None:
     if question is None or not text(question, "request"):
         return None
     if text(question, "odd"):
-        words = shown(reply.text) or NOBODY
+        words = shown(reply.text) or NOBODY_ANSWERED
         failure = {"subtype": "error", "request_id": text(question, "request"), "error": words}
         return json.dumps({"type": "control_response", "response": failure})
     if reply.decision is Decision.DENY:
-        decided: dict[str, object] = {"behavior": "deny", "message": shown(reply.text) or NOBODY}
+        decided: dict[str, object] = {"behavior": "deny", "message": shown(reply.text) or NOBODY_ANSWERED}
     elif asks.wants is Wants.ANSWER:
         decided = _answered(inner(question, "input"), reply.text)
     else:
@@ -81,13 +81,6 @@ def _answered(given: Mapping[str, Any], words: str) -> dict[str, object]:
     spoken = [line.strip() for line in words.splitlines() if line.strip()]
     answers = spoken if len(spoken) == len(questions) else [words] * len(questions)
     return {"behavior": "allow", "updatedInput": {**given, "answers": dict(zip(questions, answers, strict=True))}}
-
-
-def _wish(tool: str, use: str, request: Mapping[str, Any]) -> str:
-    """Return the question for a permission as a person reads it."""
-    wish = f"It wants to run: {use}" if tool == SHELL else f"It wants to use {tool}: {use}".removesuffix(": ")
-    more = [brief(text(request, key)) for key in ("description", "decision_reason")]
-    return "\n".join([wish, *(words for words in more if words and words not in wish)])
 
 
 def _question(name: str, questions: list[Mapping[str, Any]]) -> Asks:

@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from covey.agents import claude_messages, streams
+from covey.agents import streams
 from covey.agents.agent import Assignment, Sight
-from covey.agents.claude_launch import added, home, permissions, program, settings
-from covey.agents.claude_messages import SYNTHETIC, blocks, totals, trouble_of
+from covey.agents.claude import messages
+from covey.agents.claude.launch import added, home, permissions, program, settings
+from covey.agents.claude.messages import SYNTHETIC, blocks, totals, trouble_of
 from covey.agents.streams import inner, record, text
-from covey.core.launches import Launch, Screen
-from covey.core.signals import Compacts, Conversation, Failed, Limited, Result, Signal, Trouble, Waits, Works
+from covey.core.fleet.launches import Launch, Screen
+from covey.core.fleet.signals import Compacts, Conversation, Failed, Limited, Result, Signal, Trouble, Waits, Works
 from covey.values import dataclass
 
 _NAMES = uuid.UUID("6f1d3f6e-0d0c-5a0e-9b0a-5f4f1f0c6a11")
@@ -29,14 +30,14 @@ _OPTION = re.compile(r"\s{0,3}❯ (?:\d+\. )?\S")
 _SPINNER = re.compile(r"[·✢✳✶✻✽✺*] \S.*(?:…|Retrying in )")
 _AGAIN = re.compile(r"[·✢✳✶✻✽✺*] (.*?) · Retrying in .*attempt (\d+)/(\d+)")
 _COMPACTS = re.compile(r"[·✢✳✶✻✽✺*] Compacting conversation")
-_NEAR = 6
+_NEAR_LINES = 6
 """Lines above its prompt in which it says what it does."""
 _BUSY_TITLE = re.compile(r"[◐◑◒◓\u2801-\u28ff]")
 _IDLE_TITLE = "✳"
 _PROMPT = re.compile(r"[❯>!]")
-_NARROW = 40
+_NARROW_COLUMNS = 40
 """Columns that a screen has left of a panel, at least."""
-_MARGIN = 2
+_MARGIN_COLUMNS = 2
 """Columns before what is written at the prompt."""
 _RESETS = re.compile(r"resets (?:([A-Z][a-z]{2}) (\d{1,2}), )?(\d{1,2})(?::(\d\d))?(am|pm) \(([\w/+-]+)\)")
 _ENDED = ("end_turn", "stop_sequence", "max_tokens", "refusal")
@@ -76,9 +77,9 @@ class ClaudeTerminal:
         if prompt is None:
             return ""
         above, below = prompt
-        if (screen.row, screen.column) == (above + 1, _MARGIN):
+        if (screen.row, screen.column) == (above + 1, _MARGIN_COLUMNS):
             return ""
-        written = [line[_MARGIN:].replace("\xa0", " ").rstrip() for line in screen.lines[above + 1 : below]]
+        written = [line[_MARGIN_COLUMNS:].replace("\xa0", " ").rstrip() for line in screen.lines[above + 1 : below]]
         return "\n".join(written).strip()
 
     def asked(self, screen: Screen) -> str:
@@ -98,7 +99,7 @@ class ClaudeTerminal:
         prompt = _prompt(screen)
         if prompt is None or not _is_busy(screen, *prompt):
             return None
-        near = [line.replace("\xa0", " ") for line in screen.lines[max(prompt[0] - _NEAR, 0) : prompt[0]]]
+        near = [line.replace("\xa0", " ") for line in screen.lines[max(prompt[0] - _NEAR_LINES, 0) : prompt[0]]]
         if any(_COMPACTS.match(line) for line in near):
             return Compacts()
         found = next((found for line in near[::-1] if (found := _AGAIN.match(line))), None)
@@ -124,7 +125,7 @@ class ClaudeTerminal:
             case "assistant" if text(inner(told, "message"), "model") == SYNTHETIC:
                 return []  # its own words in a conversation that it takes up again, which nobody asked for
             case "assistant":
-                return [*claude_messages.message(told), *_ended(told)]
+                return [*messages.message(told), *_ended(told)]
             case "user" if told.get("isMeta") is not True:
                 return _asked(told)
             case "system" if told.get("subtype") == "compact_boundary":
@@ -160,13 +161,13 @@ def _is_busy(screen: Screen, above: int, below: int) -> bool:
     """Say whether it works; its title is the first to tell, but it may have none."""
     if _BUSY_TITLE.match(screen.title) or any("esc to interrupt" in line for line in screen.lines[below + 1 :]):
         return True
-    near = [line for line in screen.lines[max(above - _NEAR, 0) : above] if line.strip()]
+    near = [line for line in screen.lines[max(above - _NEAR_LINES, 0) : above] if line.strip()]
     return not screen.title.startswith(_IDLE_TITLE) and any(_SPINNER.match(line) for line in near)
 
 
 def _without_panel(lines: tuple[str, ...]) -> list[str]:
     """Return lines without the panel that a wide screen may have at its right: most lines have its edge."""
-    edges = Counter(line.find("│", _NARROW) for line in lines)
+    edges = Counter(line.find("│", _NARROW_COLUMNS) for line in lines)
     edge, count = max(edges.items(), key=lambda each: (each[0] > 0, each[1]), default=(-1, 0))
     return [line[:edge] for line in lines] if edge > 0 and count * 2 > len(lines) else list(lines)
 
@@ -183,7 +184,7 @@ def _asked(told: Mapping[str, Any]) -> list[Signal]:
         return []
     named = streams.name(text(told, "sessionId"))
     begun: list[Signal] = [Conversation(named)] if named and "promptSource" in told else []
-    return [*begun, *claude_messages.results(told), Waits()]
+    return [*begun, *messages.results(told), Waits()]
 
 
 def _ended(told: Mapping[str, Any]) -> list[Signal]:

@@ -7,8 +7,8 @@ What the levels come to, with Codex 0.166:
   is open, since covey itself is reached by it. What goes further fails, and it is told so; nothing asks.
 - full: no sandbox.
 
-While a command runs, its sandbox keeps empty folders (.agents, .aws, .codex, .git) in all that may be written; they
-stay only if every process is killed at once, and git does not see them.
+Its sandbox keeps empty folders (.agents, .aws, .codex, .git) in all that may be written, and some stay when it is over.
+They are nothing to git. They stay: another sandbox at work may hold the same folder, and would lose it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ from datetime import datetime
 from typing import Any
 
 from covey.agents import providers, streams
-from covey.agents.agent import Assignment, Terminal, Traits
-from covey.agents.codex_launch import command_of, edited, home, hooks, journal, settings, spending, usage_of
-from covey.agents.codex_terminal import CodexTerminal
-from covey.agents.troubles import trouble
-from covey.core.launches import Launch
-from covey.core.permits import SHELL
-from covey.core.questions import Reply
-from covey.core.signals import (
-    Asks,
+from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
+from covey.agents.codex.launch import command_of, home, hooks, journal, settings, spending, usage_of
+from covey.agents.codex.terminal import CodexTerminal
+from covey.agents.provider_errors import trouble
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Conversation,
@@ -40,6 +37,7 @@ from covey.core.signals import (
     Trouble,
     Waits,
 )
+from covey.core.people.permits import SHELL
 from covey.values import dataclass
 
 TERMINAL = CodexTerminal()
@@ -59,7 +57,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0
 
 
 @dataclass(frozen=True)
-class Codex:
+class Codex(HearsNothing):
     """OpenAI's Codex, headless."""
 
     name: str = "codex"
@@ -119,19 +117,15 @@ class Codex:
 
     def edited(self, line: str) -> str | None:
         """Return what one edit changed: its output names the paths alone."""
-        return edited(line)
-
-    def bill(self) -> str | None:
-        """Return nothing: it cannot be asked."""
-        return None
-
-    def say(self, text: str) -> str | None:
-        """Return nothing: it does not listen while it works."""
-        return None
-
-    def answer(self, asks: Asks, reply: Reply) -> str | None:
-        """Return nothing: it never asks."""
-        return None
+        told = streams.record(line) if '"FileChange"' in line else None
+        item = streams.inner(told or {}, "payload", "item")
+        if item.get("type") != "FileChange":
+            return None
+        changes = streams.inner(item, "changes")
+        found = [(path, _changed(streams.inner(changes, path))) for path in changes]
+        if len(found) == 1:
+            return found[0][1]
+        return "\n".join(f"{streams.shown(path)}\n{lines}".rstrip() for path, lines in found)[: streams.MAX_EDIT_CHARS]
 
     def _failed(self, message: str) -> Failed:
         what = streams.complaint(message) or "Codex says that the turn failed, and not why."
@@ -151,8 +145,8 @@ class Codex:
 
 
 def _plain(line: str) -> list[Signal]:
-    """Return what a line says that is no event: what went wrong before there were any."""
-    words = streams.shown(line[: streams.SHOWN])
+    """Return what a line says that is not an event: what went wrong before the first one."""
+    words = streams.shown(line[: streams.MAX_SHOWN_CHARS])
     if words.startswith("Error: thread/resume"):
         return [Failed(words, Trouble.CORRUPT)]
     return [*streams.said(words)]
@@ -188,12 +182,7 @@ def _completed(item: Mapping[str, Any]) -> list[Signal]:
 def _output(item: Mapping[str, Any]) -> str:
     """Return what came of a tool, in words."""
     if item.get("type") == "mcp_tool_call":
-        content = streams.inner(item, "result").get("content")
-        parts = (
-            [streams.text(part, "text") for part in content if isinstance(part, dict)]
-            if isinstance(content, list)
-            else []
-        )
+        parts = [streams.text(part, "text") for part in streams.objects(streams.inner(item, "result"), "content")]
         return streams.output("\n".join(parts) or streams.text(streams.inner(item, "error"), "message"))
     return streams.output(item.get("aggregated_output"))
 
@@ -220,14 +209,19 @@ def _complained(message: str) -> list[Signal]:
     return [Limited(trouble(again[1]), streams.complaint(message), again_in=wait)]
 
 
+def _changed(change: Mapping[str, Any]) -> str:
+    content = change.get("content")
+    match change.get("type"):
+        case "add" if isinstance(content, str):
+            return streams.edit("", content)
+        case "delete" if isinstance(content, str):
+            return streams.edit(content, "")
+    patch = change.get("unified_diff")
+    return streams.diff(patch) if isinstance(patch, str) else ""
+
+
 def _paths(item: Mapping[str, Any]) -> list[str]:
-    changes = item.get("changes")
-    found = (
-        [streams.text(change, "path") for change in changes if isinstance(change, dict)]
-        if isinstance(changes, list)
-        else []
-    )
-    return [path for path in found if path]
+    return [path for change in streams.objects(item, "changes") if (path := streams.text(change, "path"))]
 
 
 agent = Codex()

@@ -11,18 +11,19 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from covey.agents import hooked, streams
+from covey.agents import hook_protocol, streams
 from covey.agents.agent import Assignment
-from covey.core.hooks import Moment
-from covey.core.permits import Level
-from covey.core.signals import Signal, Spent, Usage
+from covey.core import texts
+from covey.core.fleet.signals import Signal, Spent, Usage
+from covey.core.leases.hooks import Moment
+from covey.core.people.permits import PermissionLevel
 
 CACHES = (
     ".cache", ".npm", ".yarn", ".local/share/pnpm", ".cargo/registry", ".cargo/git", "go/pkg", ".gradle", ".m2",
     ".nuget",
 )  # fmt: skip
 """Folders of a home that package managers and compilers write to, without which many a gate fails."""
-KEPT = ("hooks", "config", "covey", "worktrees")
+READ_ONLY_GIT_PATHS = ("hooks", "config", "covey", "worktrees")
 """What a session must not change of the git folder that all share."""
 
 UNHEARD = (Moment.NOTIFICATION,)
@@ -42,11 +43,11 @@ def settings(work: Assignment, approval: str = "never") -> list[str]:
     common = [f'approval_policy="{approval}"', "allow_login_shell=false", 'shell_environment_policy.inherit="all"']
     options = [word for setting in common for word in ("-c", setting)]
     match work.permissions:
-        case Level.ASK:
+        case PermissionLevel.ASK:
             return [*options, "--sandbox", "read-only"]
-        case Level.FULL:
+        case PermissionLevel.FULL:
             return [*options, "--sandbox", "danger-full-access"]
-        case Level.EDITS:
+        case PermissionLevel.EDITS:
             table = ",".join(f"{key}={value}" for key, value in _filesystem(work).items())
             options += ["-c", 'default_permissions="covey"', "-c", f"permissions.covey.filesystem={{{table}}}"]
             return [*options, "-c", "permissions.covey.network.enabled=true"]
@@ -66,7 +67,7 @@ def _filesystem(work: Assignment) -> dict[str, str]:
         if os.path.isabs(folder):
             rights[_toml(folder)] = '"write"'
     if os.path.isabs(work.git):
-        rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in KEPT}
+        rights |= {_toml(os.path.join(work.git, kept)): '"read"' for kept in READ_ONLY_GIT_PATHS}
         entry = work.entry or os.path.join(work.git, "worktrees", os.path.basename(os.path.normpath(work.worktree)))
         rights[_toml(entry)] = '"write"'
     return rights | _private(work)
@@ -84,7 +85,7 @@ def _private(work: Assignment) -> dict[str, str]:
 
 
 def _toml(path: str) -> str:
-    return json.dumps(streams.word(path), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return texts.toml(streams.word(path))
 
 
 def hooks(work: Assignment, *, held: bool) -> list[str]:
@@ -101,7 +102,7 @@ def hooks(work: Assignment, *, held: bool) -> list[str]:
     for moment in Moment:
         if moment in UNHEARD or (moment is Moment.PERMISSION and not (held and door.holds)):
             continue
-        command, seconds = streams.word(shlex.join([*door.relay, moment])), hooked.seconds(moment)
+        command, seconds = streams.word(shlex.join([*door.relay, moment])), hook_protocol.seconds(moment)
         table = f'[{{hooks=[{{type="command",command={_toml(command)},timeout={seconds}}}]}}]'
         options += ["-c", f"hooks.{moment}={table}"]
         event = re.sub(r"(?<!^)(?=[A-Z])", "_", moment).lower()
@@ -144,30 +145,6 @@ def spending(line: str) -> list[Signal]:
     payload = streams.inner(told, "payload")
     name = streams.text(payload, "response_id")
     return [Spent(name, usage_of(streams.inner(payload, "usage")))] if name else []
-
-
-def edited(line: str) -> str | None:
-    """Return what one edit changed of which a line of its journal tells, None if it tells of none."""
-    told = streams.record(line) if '"FileChange"' in line else None
-    item = streams.inner(told or {}, "payload", "item")
-    if item.get("type") != "FileChange":
-        return None
-    changes = streams.inner(item, "changes")
-    found = [(path, _changed(streams.inner(changes, path))) for path in changes]
-    if len(found) == 1:
-        return found[0][1]
-    return "\n".join(f"{streams.shown(path)}\n{lines}".rstrip() for path, lines in found)[: streams.EDIT]
-
-
-def _changed(change: Mapping[str, Any]) -> str:
-    content = change.get("content")
-    match change.get("type"):
-        case "add" if isinstance(content, str):
-            return streams.edit("", content)
-        case "delete" if isinstance(content, str):
-            return streams.edit(content, "")
-    patch = change.get("unified_diff")
-    return streams.diff(patch) if isinstance(patch, str) else ""
 
 
 def command_of(command: str) -> str:

@@ -11,12 +11,11 @@ from typing import Any
 
 from covey.agents import streams
 from covey.agents.agent import Assignment, Sight
-from covey.agents.codex_launch import command_of, home, hooks, journal, settings, spending, usage_of
+from covey.agents.codex.launch import command_of, home, hooks, journal, settings, spending, usage_of
+from covey.agents.provider_errors import trouble
 from covey.agents.streams import inner, record, text
-from covey.agents.troubles import trouble
-from covey.core.launches import Launch, Screen
-from covey.core.permits import SHELL, Level
-from covey.core.signals import (
+from covey.core.fleet.launches import Launch, Screen
+from covey.core.fleet.signals import (
     Called,
     Calls,
     Compacts,
@@ -31,13 +30,14 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
 _BUSY_TITLE = re.compile(r"[\u2801-\u28ff]")
 _ASKS_TITLE = "Action Required"
 _PROMPT = re.compile(r"› ?(.*)")
 _EMPTY = "Ask Codex to do anything"
-_MARGIN = 2
+_MARGIN_COLUMNS = 2
 """Columns before what is written at the prompt."""
 _FOOT = re.compile(r"\benter (?:to )?(?:confirm|continue|submit|select)\b|\besc (?:to )?(?:cancel|quit)\b")
 _WORKING = re.compile(r"[•◦] .*\besc to interrupt\)")
@@ -60,7 +60,7 @@ class CodexTerminal:
         # Without the first two options it starts a server of its own that outlives it.
         argv = [streams.word(work.program) or "codex", "--no-daemon", "--disable", "daemon_auto_start"]
         argv += ["--model", streams.word(work.model)] if work.model else []
-        argv += settings(work, "never" if work.permissions is Level.FULL else "on-request")
+        argv += settings(work, "never" if work.permissions is PermissionLevel.FULL else "on-request")
         argv += hooks(work, held=True)
         argv += [streams.word(word) for word in work.arguments]
         conversation = streams.name(work.conversation)
@@ -86,10 +86,10 @@ class CodexTerminal:
     def typed(self, screen: Screen) -> str:
         """Return what is written at its prompt; what stands there with the cursor before it is only a hint."""
         prompt = self._prompt(screen)
-        if prompt is None or (screen.row, screen.column) == (prompt, _MARGIN):
+        if prompt is None or (screen.row, screen.column) == (prompt, _MARGIN_COLUMNS):
             return ""
         lines = screen.lines[prompt : max(screen.row, prompt) + 1]
-        written = "\n".join(line[_MARGIN:].rstrip() for line in lines).strip()
+        written = "\n".join(line[_MARGIN_COLUMNS:].rstrip() for line in lines).strip()
         return "" if written == _EMPTY else written
 
     def asked(self, screen: Screen) -> str:
@@ -159,8 +159,7 @@ def _event(told: Mapping[str, Any]) -> list[Signal]:
 def _completed(item: Mapping[str, Any]) -> list[Signal]:
     if item.get("type") != "AgentMessage":
         return []
-    parts = item.get("content")
-    words = [text(part, "text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    words = [text(part, "text") for part in streams.objects(item, "content")]
     return [*streams.said("\n\n".join(words))]
 
 

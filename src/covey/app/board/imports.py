@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET
-
-from covey.app.board import add_task
-from covey.app.changes import change
-from covey.app.shapes.imports import ImportAnswer, ImportedTask, ImportTasks
-from covey.app.shapes.tasks import AddTask, EditTask
-from covey.app.verbs import Call, verb
-from covey.app.wishes import as_edited, as_needs, check_edit
-from covey.core import ids, tasks
-from covey.core.rights import PROPOSED
-from covey.core.tasks import ENDED, WAITING
+from covey.app.board.requests import as_edited, as_needs, check_edit
+from covey.app.board.task_changes import change
+from covey.app.board.task_verbs import add_task
+from covey.app.context import Call
+from covey.app.shapes.board.imports import ImportAnswer, ImportedTask, ImportTasks
+from covey.app.shapes.board.tasks import AddTask, EditTask
+from covey.app.verbs import verb
+from covey.core import ids
+from covey.core.board import tasks
+from covey.core.board.tasks import ENDED, WAITING
+from covey.core.people.rights import PROPOSED
 from covey.errors import Invalid
 from covey.store.tx import Tx
 
@@ -33,7 +33,7 @@ def import_tasks(call: Call, asked: ImportTasks) -> ImportAnswer:
 
 
 def _import_one(call: Call, wish: ImportedTask, answer: ImportAnswer) -> None:
-    given = {name: value for name in wish.__struct_fields__ if (value := getattr(wish, name)) is not UNSET}
+    given = wish.named()
     key = given.pop("key")
     for name in ("needs", "needs_any"):
         if name in given:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from covey.app.board import edit_task, full, row
-from covey.app.changes import change
+from covey.app.board.requests import check_edit
+from covey.app.board.task_changes import change
+from covey.app.board.task_verbs import edit_task, full, row
+from covey.app.context import Call, find
+from covey.app.shapes.board.tasks import BulkTasks, MoveTask, TaskFull, TaskRow
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.tasks import BulkTasks, MoveTask, TaskFull, TaskRow
-from covey.app.tasks import find
-from covey.app.verbs import Call, verb
-from covey.app.wishes import check_edit
-from covey.core import order, tasks
-from covey.core.rights import PROPOSED
-from covey.core.tasks import Task
+from covey.app.verbs import verb
+from covey.core.board import ranking, tasks
+from covey.core.board.tasks import Task
+from covey.core.people.rights import PROPOSED
 from covey.core.texts import line
 from covey.errors import Invalid
 
-MANY = 20
-"""Tasks of which to change all at once is nothing for the event loop."""
+LONG_BULK_TASKS = 20
+"""Above this many tasks a bulk change runs off the event loop."""
 _WHERE = "Say where: above a task, below one, first or last."
 
 
@@ -27,16 +27,16 @@ def move(call: Call, asked: MoveTask, id: str) -> TaskFull:
     """Put a task right above or below another, or first or last in its column; who claims next takes what is first."""
     task = find(call.tx, id)
     before, after = _neighbours(call, task, asked)
-    priority = order.fitting(task, before, after, asked.priority)
-    if priority == task.priority and order.is_between(task, before, after):
+    priority = ranking.fitting(task, before, after, asked.priority)
+    if priority == task.priority and ranking.is_between(task, before, after):
         return full(call, task)
     same = [] if before is None or before.priority != priority else _same(call, task, before)
     following = after.rank if after is not None and after.priority == priority else None
-    placed = order.place(((each.id, each.rank) for each in same), following, call.tx.next_seq)
+    placed = ranking.place(((each.id, each.rank) for each in same), following, call.tx.next_seq)
     return full(call, _put(call, task, priority, placed))
 
 
-def _put(call: Call, task: Task, priority: int, placed: order.Placed) -> Task:
+def _put(call: Call, task: Task, priority: int, placed: ranking.Placed) -> Task:
     for name, rank in placed.others.items():
         change(call, find(call.tx, name), tasks.Moved(rank), call.actor(None))
     event = tasks.Moved(placed.rank, None if priority == task.priority else priority)
@@ -44,25 +44,21 @@ def _put(call: Call, task: Task, priority: int, placed: order.Placed) -> Task:
 
 
 def _neighbours(call: Call, task: Task, asked: MoveTask) -> tuple[Task | None, Task | None]:
-    """Return between which two tasks one shall stand, None at an end of the board."""
+    """Return the two tasks between which one is put, None at an end of the board."""
     if (asked.to is None) is (asked.above is None and asked.below is None):
-        raise Invalid("It is not clear where the task shall stand.", hint=_WHERE)
+        raise Invalid("It is not clear where the task should go.", hint=_WHERE)
     above, below = (None if name is None else find(call.tx, name) for name in (asked.above, asked.below))
     if asked.to is not None:
         end = call.tx.first_on_board(task.status, last=asked.to == "last")
         above, below = (end, None) if asked.to == "first" else (None, end)
         if end is not None and end.id == task.id:
-            return _around(call, task)
+            return next(call.tx.before_on_board(task), None), _next(call, task, task)
     if task in (above, below):
         raise Invalid(f"{task.id} cannot stand above or below itself.", hint=_WHERE)
     if above is not None:
         return below or next(_others(call, task, above), None), above
     assert below is not None
     return below, _next(call, task, below)
-
-
-def _around(call: Call, task: Task) -> tuple[Task | None, Task | None]:
-    return next(call.tx.before_on_board(task), None), _next(call, task, task)
 
 
 def _others(call: Call, task: Task, after: Task) -> Iterator[Task]:
@@ -97,26 +93,24 @@ def _reopen(call: Call, task: Task) -> Task:
     return change(call, task, wish, call.actor(None))
 
 
-def _drop(call: Call, task: Task, reason: str) -> Task:
-    return change(call, task, tasks.drop(task, line(reason, "The reason", 2000)), call.actor(None))
-
-
 @verb("task.bulk", "POST /api/board/bulk", BulkTasks, list[TaskRow], may=PROPOSED, long=True)
 def bulk(call: Call, asked: BulkTasks) -> list[TaskRow]:
     """Edit, drop or reopen some tasks, all of them or none; answers how they are then."""
     changes, reason = asked.changes, asked.drop
     if (changes is not None) + (reason is not None) + asked.reopen != 1:
-        raise Invalid("It is not clear what shall happen to the tasks.", hint="Say one: changes, drop or reopen.")
+        raise Invalid("It is not clear what should happen to the tasks.", hint="Say one: changes, drop or reopen.")
     names = list(dict.fromkeys(asked.ids))
-    if len(names) > MANY:
+    if len(names) > LONG_BULK_TASKS:
         call.tx.take_time()
     found = [find(call.tx, name) for name in names]
     if changes is not None:
         for task in _in_turn(found, _bases):
             edit_task(call, find(call.tx, task.id), changes)
     elif reason is not None:
-        for task in reversed(_in_turn(found, _parents)):
-            _drop(call, find(call.tx, task.id), reason)
+        said = line(reason, "The reason", 2000)
+        for each in reversed(_in_turn(found, _parents)):
+            task = find(call.tx, each.id)
+            change(call, task, tasks.drop(task, said), call.actor(None))
     else:
         for task in _in_turn(found, _bases):
             _reopen(call, find(call.tx, task.id))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
-from msgspec import UNSET
-
-from covey.app.shapes.tasks import AddTask, EditTask
-from covey.app.tasks import find
-from covey.app.verbs import Call
-from covey.core import globs, scheduling, tasks
-from covey.core.needs import Need, Policy, find_cycle
-from covey.core.sessions import COVEY, EVERYONE
-from covey.core.tasks import ENDED, WAITING, Status, Task
-from covey.core.texts import TITLE, line
+from covey.app.context import Call, find
+from covey.app.shapes.board.tasks import AddTask, EditTask
+from covey.core import globs
+from covey.core.board import scheduling, tasks
+from covey.core.board.needs import Need, Policy, find_cycle
+from covey.core.board.tasks import ENDED, WAITING, Status, Task
+from covey.core.fleet.sessions import COVEY, EVERYONE
+from covey.core.texts import MAX_TITLE_CHARS, line
 from covey.errors import Invalid, Refused
 from covey.store.tx import Tx
 
@@ -40,25 +39,28 @@ def _assignee(name: str | None) -> str | None:
 
 
 def as_added(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | None) -> tasks.Added:
-    return tasks.Added(
-        title=line(asked.title, "The title", TITLE),
-        body=call.prose(asked.body, "The body"),
-        kind=asked.kind,
-        status=Status(asked.status),
-        assignee=_assignee(asked.assignee),
-        role=asked.role,
-        priority=asked.priority,
-        needs=needs,
-        parent=asked.parent,
-        scope=as_globs(asked.scope),
-        do_not_touch=as_globs(asked.do_not_touch),
-        overlap=asked.overlap,
-        done_when=_checks(asked.done_when),
-        budget=asked.budget,
-        batch=asked.batch,
-        key=key,
-        note=call.line(asked.note, "The note"),
-    )
+    """Return the event by which a task comes onto the board as it is asked for, or refuse it."""
+    given = {name: getattr(asked, name) for name in asked.__struct_fields__ if name not in _NOT_KEPT}
+    return tasks.Added(**_kept(call, given), needs=needs, key=key)
+
+
+_NOT_KEPT = ("needs", "needs_any", "for_session")
+"""What of a new task is kept under another name: as `needs` with their policies, and as `assignee`."""
+
+
+def _kept(call: Call, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request as they are kept; what has no rule of its own is kept as it is given."""
+    rules: dict[str, Callable[[Any], Any]] = {
+        "title": lambda text: line(text, "The title", MAX_TITLE_CHARS),
+        "body": lambda text: call.prose(text, "The body"),
+        "status": Status,
+        "assignee": _assignee,
+        "scope": as_globs,
+        "do_not_touch": as_globs,
+        "done_when": lambda checks: tuple(line(check, "A done-when check", 2000) for check in checks),
+        "note": lambda text: call.line(text, "The note"),
+    }
+    return {name: rules[name](value) if name in rules else value for name, value in given.items()}
 
 
 def inherit(call: Call, event: tasks.Added) -> tasks.Added:
@@ -71,43 +73,29 @@ def inherit(call: Call, event: tasks.Added) -> tasks.Added:
 
 def _within(own: Task, event: tasks.Added) -> tasks.Added | None:
     """Return a new task with what it leaves open as in the task from which it came, or None if it asks for more."""
-    scope = event.scope or own.scope
-    if own.scope and not globs.contains(scheduling.scope_paths(own.scope), scheduling.scope_paths(scope)):
+    if not is_within(own, event.scope, event.budget):
         return None
     budget = own.budget if event.budget is None else event.budget
-    if own.budget is not None and budget is not None and budget > own.budget:
-        return None
     do_not_touch = tuple(dict.fromkeys((*event.do_not_touch, *own.do_not_touch)))
-    return replace(event, scope=scope, budget=budget, do_not_touch=do_not_touch, batch=own.batch)
+    return replace(event, scope=event.scope or own.scope, budget=budget, do_not_touch=do_not_touch, batch=own.batch)
 
 
-def _checks(checks: list[str]) -> tuple[str, ...]:
-    return tuple(line(check, "A done-when check", 2000) for check in checks)
+def is_within(own: Task, scope: tuple[str, ...], budget: float | None) -> bool:
+    """Say whether a scope and a budget are not larger than those of a task; what is left open is as in the task."""
+    wanted = scheduling.scope_paths(scope or own.scope)
+    inside = not own.scope or globs.contains(scheduling.scope_paths(own.scope), wanted)
+    return inside and not (own.budget is not None and budget is not None and budget > own.budget)
 
 
 def as_edited(call: Call, task: Task, asked: EditTask) -> tasks.Edited:
-    given = {name: value for name in asked.__struct_fields__ if (value := getattr(asked, name)) is not UNSET}
+    """Return the event by which a task is changed as it is asked for, or refuse it."""
+    given = asked.named()
     cleared = tuple(name for name in tasks.CLEARABLE if name in given and given[name] is None)
-    if "title" in given:
-        given["title"] = line(given["title"], "The title", TITLE)
-    if "body" in given:
-        given["body"] = call.prose(given["body"], "The body")
-    if "assignee" in given:
-        given["assignee"] = _assignee(given["assignee"])
-    for name in ("scope", "do_not_touch"):
-        if name in given:
-            given[name] = as_globs(given[name])
     if "needs" in given or "needs_any" in given:
         strict = [need.task for need in task.needs if need.policy is Policy.BLOCK]
         loose = [need.task for need in task.needs if need.policy is Policy.ANY]
         given["needs"] = as_needs(given.get("needs", strict), given.pop("needs_any", loose))
-    if "done_when" in given:
-        given["done_when"] = _checks(given["done_when"])
-    if "status" in given:
-        given["status"] = Status(given["status"])
-    if "note" in given:
-        given["note"] = line(given["note"], "The note", 2000)
-    return tasks.Edited(**given, cleared=cleared)
+    return tasks.Edited(**_kept(call, given), cleared=cleared)
 
 
 def check_edit(call: Call, task: Task, wish: tasks.Edited) -> None:

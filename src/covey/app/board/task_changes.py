@@ -6,18 +6,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from covey.app.lines import follow
-from covey.app.tasks import find
-from covey.app.verbs import Call
-from covey.core import merges, tasks
-from covey.core.needs import Need, Policy, is_met
-from covey.core.sessions import COVEY, State
-from covey.core.tasks import ENDED, WAITING, Status, Task
-from covey.store import rows
+from covey.app.context import Call, find
+from covey.app.leases.lease_queue import follow
+from covey.core.board import tasks
+from covey.core.board.needs import Need, Policy, is_met
+from covey.core.board.tasks import ENDED, WAITING, Status, Task
+from covey.core.fleet.sessions import COVEY, SessionState
+from covey.core.merging import merges
+from covey.store.engine import rows
 from covey.store.tx import Tx
 
-MANY = 100
-"""Dependants beyond which telling them all is nothing for the event loop."""
+MANY_DEPENDANTS = 100
+"""Above this many dependants they are told off the event loop."""
 CHILDLESS = "Every child of it was dropped."
 Steps = Iterator[tuple[Task, Task]]
 """Tasks that changed in the wake of another, each as it was and as it is."""
@@ -48,9 +48,9 @@ def _write(call: Call, before: Task, counted: Task, event: tasks.Event, actor: s
 def _set_to_work(call: Call, before: Task, after: Task) -> None:
     """Show an outside session as working while it holds a task; a run's state is the watchdog's to tell."""
     if after.status is Status.DOING and after.session is not None:
-        call.show_state(after.session, State.WORKING, f"claimed {after.id}")
+        call.show_state(after.session, SessionState.WORKING, f"claimed {after.id}")
     elif before.session is not None and call.tx.holding(before.session) == 1:
-        call.show_state(before.session, State.IDLE, f"holds {before.id} no more")
+        call.show_state(before.session, SessionState.IDLE, f"holds {before.id} no more")
 
 
 def settle(call: Call, steps: Steps) -> None:
@@ -81,7 +81,7 @@ def _follow(call: Call, before: Task, after: Task) -> Steps:
 def _tell_dependants(call: Call, before: Task, after: Task) -> Steps:
     """Keep the counts of unmet needs, make ready what waited, and block what needed a dropped task."""
     edges = call.tx.edges("need", [after.id])
-    if len(edges) > MANY:
+    if len(edges) > MANY_DEPENDANTS:
         call.tx.take_time()
     for edge in edges:
         was, now = is_met(before.status, edge.policy), is_met(after.status, edge.policy)
@@ -155,22 +155,10 @@ def count_unmet(tx: Tx, needs: Iterable[Need]) -> int:
     return sum(not is_met(find(tx, need.task).status, need.policy) for need in needs)
 
 
-def queue(call: Call, event: merges.Queued) -> merges.Merge:
-    """Enter work into the merge queue."""
-    seq = call.tx.next_seq
-    merge = merges.first(f"merge-{seq}", seq, event, call.tx.now)
-    call.tx.insert(rows.MERGES, merge)
-    call.tx.append(event.session, merge.id, event, merge)
-    return merge
-
-
 def step(call: Call, merge: merges.Merge, event: merges.Event, actor: str) -> merges.Merge:
     """Write a merge as it is after an event, and the event."""
     merges.step(merge, event)
-    after = merges.apply(merge, event, call.tx.now)
-    call.tx.update(rows.MERGES, merge, after)
-    call.tx.append(actor, merge.id, event, after)
-    return after
+    return call.tx.advance(merge, event, actor)
 
 
 def withdraw(call: Call, task: str, reason: str) -> None:

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from covey.app import hot_files, limits
-from covey.app.changes import change, count_child, count_unmet, queue, settle
-from covey.app.costs import spent
-from covey.app.mail import tell
-from covey.app.pulses import of_session
-from covey.app.queued import reverted_by
-from covey.app.shapes.claims import Block, Claim, Drop, HandIn, Held, Release
-from covey.app.shapes.costs import spent as spent_fields
-from covey.app.shapes.forms import Nothing
-from covey.app.shapes.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
-from covey.app.standing import look_at_files
-from covey.app.tasks import find
-from covey.app.tries import fail, put_back
-from covey.app.verbs import Call, Lands, Page, verb
-from covey.app.wishes import (
+from covey.app.board.requests import (
     as_added,
     as_edited,
     as_globs,
@@ -34,27 +19,51 @@ from covey.app.wishes import (
     check_parent,
     inherit,
 )
-from covey.app.writes import handing_in, may_hold_back
-from covey.core import facts, ids, merges, quotes, scheduling, sessions, tasks
-from covey.core.expiry import claim_ttl
-from covey.core.facts import GONE
-from covey.core.mail import fits
-from covey.core.needs import Need, Policy
-from covey.core.rights import OWN, OWN_ELSE_PROPOSED, SHARED, is_concerned_with
-from covey.core.spending import Used
-from covey.core.tasks import Status, Task
+from covey.app.board.task_changes import change, count_child, count_unmet, settle
+from covey.app.board.tries import block_if_tried_often, fail, hand_in
+from covey.app.context import Call, Lands, find
+from covey.app.fleet.heartbeats import of_session
+from covey.app.leases.write_check import handing_in, may_hold_back
+from covey.app.merging.merge_lookup import reverted_by
+from covey.app.overlap import hot_files
+from covey.app.people import session_limits
+from covey.app.people.mail import tell
+from covey.app.people.ownership import look_at_files
+from covey.app.shapes.board.claims import Block, Claim, Drop, HandIn, Held, Release
+from covey.app.shapes.board.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
+from covey.app.shapes.costs import spent as spent_fields
+from covey.app.shapes.forms import Nothing
+from covey.app.verbs import Page, verb
+from covey.core import ids, quotes
+from covey.core.board import scheduling, tasks
+from covey.core.board.needs import Need, Policy
+from covey.core.board.tasks import Status, Task
+from covey.core.costs.spending import Used
+from covey.core.fleet import sessions, task_updates
+from covey.core.fleet.task_updates import GONE
+from covey.core.leases.expiry import claim_ttl
+from covey.core.merging import merges
+from covey.core.people.mail import fits
+from covey.core.people.rights import OWN, OWN_ELSE_PROPOSED, SHARED, is_concerned_with
 from covey.core.texts import line
-from covey.errors import CoveyError, Invalid, Refused
+from covey.errors import Invalid, Refused
+from covey.git.identity import task_branch
 from covey.store.tx import Tx
+from covey.values import dataclass
 
 
 @verb("task.list", "GET /api/board", ListTasks, list[TaskRow], may=SHARED)
 def list_tasks(call: Call, asked: ListTasks) -> Page:
     """List the board: larger priority first, then as people have put it, then older."""
-    after = None if asked.after is None else find(call.tx, asked.after)
     names = {"status": asked.status, "session": asked.session, "assignee": asked.assignee}
-    found = call.tx.board(**names, is_open=asked.open, limit=asked.limit, after=after)
-    return Page([row(task) for task in found], call.tx.board_size(**names, is_open=asked.open))
+    return Page([row(task) for task in page(call, asked)], call.tx.board_size(**names, is_open=asked.open))
+
+
+def page(call: Call, asked: ListTasks) -> list[Task]:
+    """Return the tasks of a page of the board, in its order."""
+    names = {"status": asked.status, "session": asked.session, "assignee": asked.assignee}
+    after = None if asked.after is None else find(call.tx, asked.after)
+    return call.tx.board(**names, is_open=asked.open, limit=asked.limit, after=after)
 
 
 def _look_at_scope(call: Call, asked: AddTask) -> Callable[[], dict[str, int]] | None:
@@ -64,7 +73,7 @@ def _look_at_scope(call: Call, asked: AddTask) -> Callable[[], dict[str, int]] |
 @verb("task.add", "POST /api/board", AddTask, TaskFull, may=OWN_ELSE_PROPOSED, status=201, ahead=_look_at_scope)
 def add(call: Call, asked: AddTask) -> TaskFull:
     """Add a task to the board."""
-    limits.check_tasks(call)
+    session_limits.check_tasks(call)
     return full(call, add_task(call, asked, as_needs(asked.needs, asked.needs_any)))
 
 
@@ -94,7 +103,7 @@ def edit_task(call: Call, task: Task, asked: EditTask) -> Task:
     if not tasks.is_nothing(wish):
         check_edit(call, task, wish)
         if wish.note is not None:
-            limits.check_notes(call, task)
+            session_limits.check_notes(call, task)
         task = change(call, task, wish, call.actor(None))
         if task.status is Status.DOING and task.session not in (None, call.actor(None)):
             _tell_holder(call, task, wish)
@@ -124,19 +133,11 @@ def _tell_holder(call: Call, task: Task, wish: tasks.Edited) -> None:
     tell(call, task.session, text, task.id, _facts(call, task, wish, whole=fits(text)))
 
 
-def _facts(call: Call, task: Task, wish: tasks.Edited, *, whole: bool) -> facts.Facts:
+def _facts(call: Call, task: Task, wish: tasks.Edited, *, whole: bool) -> task_updates.Facts:
     """Return the parts of a task that an edit has changed; without a digest if they are not told whole."""
-    now = facts.of_words(
-        title=task.title,
-        body=call.tx.text(task.body),
-        kind=task.kind,
-        scope=task.scope,
-        do_not_touch=task.do_not_touch,
-        done_when=task.done_when,
-        notes=task.notes,
-    )
+    now = task_updates.of_words(task, call.tx.text(task.body))
     changed = {name for name in now if getattr(wish, name, None) is not None}
-    changed |= {facts.note_name(len(task.notes))} if wish.note is not None else set()
+    changed |= {task_updates.note_name(len(task.notes))} if wish.note is not None else set()
     return tuple((name, said if whole else "") for name, said in now.items() if name in changed)
 
 
@@ -182,55 +183,75 @@ def renew(call: Call, asked: Held, id: str) -> TaskFull:
     return full(call, task)
 
 
-def _look_at_work(call: Call, asked: HandIn, id: str) -> Callable[[], Lands | None] | None:
-    """Return the look at what would land, if leases may stand against it: git takes its time."""
-    task, look = call.tx.task(id), call.house.written
-    if task is None or task.session is None or task.kind is not tasks.Kind.CHANGE or look is None:
-        return None
-    if not may_hold_back(call, task.session, task):
+@dataclass(frozen=True)
+class _Look:
+    """What git tells of work that is handed in: what would land, and the commit with its time if main holds it."""
+
+    lands: Lands | None = None
+    held: tuple[str, float] | None = None
+
+
+def _look_at_work(call: Call, asked: HandIn, id: str) -> Callable[[], _Look] | None:
+    """Return the look at the work of a session, which git takes its time for; a person's word is taken."""
+    task, main = call.tx.task(id), call.context.config.target
+    if task is None or task.session is None or task.kind is not tasks.Kind.CHANGE:
         return None
     holder, commit = task.session, asked.commit or f"refs/heads/{_branch(task, asked)}"
-    return lambda: look(holder, commit)
+    if call.known(holder).kind is sessions.SessionKind.PERSON:
+        return None
+    from covey.git.candidates import candidates  # only work that is handed in is looked for
+
+    commits = call.context.commits if may_hold_back(call, holder, task) else None
+    project = call.context.repository
+    return lambda: _Look(
+        None if commits is None else commits.lands(holder, commit, main),
+        None if project is None else candidates.committed_on(project, commit, main),
+    )
 
 
 @verb("task.handin", "POST /api/board/{id}/handin", HandIn, TaskFull, may=OWN, ahead=_look_at_work)
 def handin(call: Call, asked: HandIn, id: str) -> TaskFull:
     """Hand in the work on a task: a change goes to review or the merge queue, a report is done."""
     task, holder = _held(call, id, asked)
-    if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.Kind.RUN:
+    if asked.commit is None and task.kind is tasks.Kind.CHANGE and call.known(holder).kind is sessions.SessionKind.RUN:
         raise Invalid("The commit with the work is missing.", hint="covey task handin ID --commit HEAD names it.")
-    lands: Lands | None = call.seen
-    _check_leases(call, task, holder, lands)
+    look: _Look = call.seen or _Look()
+    lands = look.lands
+    _check_is_new(call, task, look.held)
+    why = handing_in(call, holder, task, None if lands is None else lands.writes)
+    if why is not None:  # it changes what another held when it was written, and holds still
+        *reasons, hint = why.splitlines()
+        raise Refused(" ".join(reasons), hint=hint)
     # A short name may stand for another commit by the time it lands: what was looked at counts.
     commit = asked.commit if asked.commit is None or lands is None else lands.commit
     result = None if asked.result is None else call.prose(asked.result, "The result")
-    review = needs_review(call, holder)
-    event = tasks.hand_in(task, holder, review=review, result=result, commit=commit)
-    task = change(call, task, event, holder)
-    if task.status is not Status.DONE:
-        branch = _branch(task, asked)
-        queue(call, merges.Queued(task=id, session=holder, branch=branch, commit=commit, review=review))
-    return full(call, task)
+    work = merges.Queued(task=id, session=holder, branch=_branch(task, asked), commit=commit)
+    hand_in(call, task, work, result=result)
+    return full(call, find(call.tx, id))
 
 
 def _branch(task: Task, asked: HandIn) -> str:
-    return asked.branch or f"covey/{task.id}"
+    return asked.branch or task_branch(task.id)
 
 
-def _check_leases(call: Call, task: Task, holder: str, lands: Lands | None) -> None:
-    """Refuse work that changes what another held when it was written, and holds still."""
-    why = handing_in(call, holder, task, None if lands is None else lands.writes)
-    if why is not None:
-        *reasons, hint = why.splitlines()
-        raise Refused(" ".join(reasons), hint=hint)
+def _check_is_new(call: Call, task: Task, held: tuple[str, float] | None) -> None:
+    """Refuse a commit that main had before the task was taken, or has from another task: no work on this one is in it.
 
-
-def needs_review(call: Call, holder: str) -> bool:
-    """Say whether work waits for a person: where that is required, and for agents of ours if no gate would test it."""
-    with contextlib.suppress(CoveyError):  # of settings that make no sense a person is told elsewhere
-        call.house.refresh()  # whoever asks for reviews means the next work that is handed in
-    merge = call.house.config.merge
-    return merge.review or (not merge.check and call.known(holder).kind is sessions.Kind.RUN)
+    What came to main since is somebody's work on it that was merged by hand.
+    """
+    if held is None:
+        return
+    commit, at = held
+    other = call.tx.merge_landed_in(commit)
+    is_others = other is not None and other.task != task.id
+    if is_others or at < int(task.claimed or 0):
+        main = call.context.config.target
+        whose = f", from {other.task}" if other is not None and is_others else ""
+        raise Refused(
+            f"{main} has {commit[:12]} already{whose}, so there is no work on {task.id} to land.",
+            hint="Commit your work first, or name its branch: --commit BRANCH. If that commit is the work, the owner"
+            f" hands it in: covey task release {task.id}, covey task claim {task.id}, and hand it in without --as.",
+        )
 
 
 @verb("task.release", "POST /api/board/{id}/release", Release, TaskFull, may=OWN)
@@ -238,11 +259,13 @@ def release(call: Call, asked: Release, id: str) -> TaskFull:
     """Give a task back to the board."""
     task, holder = _held(call, id, asked, person=True)
     what = call.line(asked.reason, "The reason")
-    given_up = call.who.session is not None and call.known(holder).kind is sessions.Kind.RUN
+    given_up = call.who.session is not None and call.known(holder).kind is sessions.SessionKind.RUN
     if given_up and what is None:
         what = "Its session gave it back."  # an agent that gives up has tried; it would get it again at once
     if given_up:
-        return full(call, put_back(call, fail(call, task, what or "", call.actor(asked.session)), what or ""))
+        return full(
+            call, block_if_tried_often(call, fail(call, task, what or "", call.actor(asked.session)), what or "")
+        )
     return full(call, change(call, task, tasks.Released(holder, what), call.actor(asked.session)))
 
 
@@ -253,8 +276,7 @@ def block(call: Call, asked: Block, id: str) -> TaskFull:
     task = find(call.tx, id)
     if task.status is Status.DOING or not call.who.is_owner:
         task, _ = _held(call, id, asked, person=True)
-    event = tasks.block(task, line(asked.reason, "The reason", 2000))
-    return full(call, change(call, task, event, actor))
+    return full(call, change(call, task, tasks.block(task, line(asked.reason, "The reason", 2000)), actor))
 
 
 @verb("task.drop", "POST /api/board/{id}/drop", Drop, TaskFull, may=OWN_ELSE_PROPOSED, long=True)
@@ -289,69 +311,41 @@ def add_task(call: Call, asked: AddTask, needs: tuple[Need, ...], key: str | Non
 
 def row(task: Task) -> TaskRow:
     """Return a task as the board shows it."""
-    return TaskRow(**_shared(task))
+    return TaskRow.of(task, **_computed(task))
 
 
 def full(call: Call, task: Task) -> TaskFull:
     """Return a task with all that is known of it; what others spend is not told to a session."""
     session = call.who.session
     told = session is None or is_concerned_with(task, session)
-    return TaskFull(
-        **_shared(task),
+    return TaskFull.of(
+        task,
+        **_computed(task),
         body=call.tx.text(task.body),
-        author=task.author,
-        done_when=task.done_when,
         budget=task.budget if told else None,
-        key=task.key,
-        tries=task.tries,
-        notes=task.notes,
         result=None if task.result is None else call.tx.text(task.result),
-        front=task.front,
-        unmet=task.unmet,
-        open_children=task.open_children,
         until=_until(call, task),
         reverted=_reverted(call, task),
-        **spent_fields(spent(call, task=task.id) if told else Used()),
+        **spent_fields(call.tx.used(task=task.id) if told else Used()),
     )
 
 
 def _reverted(call: Call, task: Task) -> str | None:
     """Return the merge that took the work of a task out of main again, None if it is there."""
     last = call.tx.last_merge(task.id) if task.status is Status.DONE else None
-    by = None if last is None or last.state is not merges.State.REVERTED else reverted_by(call, last)
+    by = None if last is None or last.state is not merges.MergeState.REVERTED else reverted_by(call, last)
     return None if by is None else by.id
 
 
-def _shared(task: Task) -> dict[str, Any]:
+def _computed(task: Task) -> dict[str, Any]:
+    """Return what the board shows of a task beside its own fields."""
+    failed = sum(tried.has_failed for tried in task.tries)
     return {
-        "id": task.id,
-        "title": task.title,
-        "status": task.status,
-        "session": task.session,
-        "kind": task.kind,
-        "assignee": task.assignee,
-        "role": task.role,
-        "priority": task.priority,
-        "rank": task.rank,
         "needs": [need.task for need in task.needs],
         "needs_any": [need.task for need in task.needs if need.policy is Policy.ANY],
-        "parent": task.parent,
-        "scope": task.scope,
-        "do_not_touch": task.do_not_touch,
-        "overlap": task.overlap,
-        "fence": task.fence,
-        "ready": task.ready,
-        "reason": task.reason,
-        "commit": task.commit,
-        "failed_tries": sum(tried.has_failed for tried in task.tries),
-        "sent_back": sum(not tried.has_failed for tried in task.tries),
-        "created": task.created,
-        "updated": task.updated,
-        "claimed": task.claimed,
-        "ended": task.ended,
-        "batch": task.batch,
-        "added_by": task.added_by,
-        "lane": scheduling.lane(task),
+        "failed_tries": failed,
+        "sent_back": len(task.tries) - failed,
+        "lane": scheduling.waiting_line(task),
     }
 
 
@@ -359,9 +353,9 @@ def _until(call: Call, task: Task) -> float | None:
     if task.status is not Status.DOING or task.session is None or task.session == sessions.OWNER:
         return None
     session = call.known(task.session)
-    config = call.house.config
+    config = call.context.config
     ttl = claim_ttl(session.kind, outside=config.board.claim_ttl, run=config.sessions.dead_after)
-    pulse = call.house.pulses.seen(of_session(task.session))
+    pulse = call.context.pulses.seen(of_session(task.session))
     return None if ttl is None or pulse is None else pulse.seen + ttl
 
 
@@ -386,7 +380,7 @@ def _held(call: Call, task_id: str, asked: Held, *, person: bool = False) -> tup
 
 def _cool(call: Call) -> float:
     """Return the seconds of quiet that cool a file, also while no daemon is there to say that it has."""
-    return call.house.config.overlap.cool_minutes * 60
+    return call.context.config.overlap.cool_minutes * 60
 
 
 def first_that_suits(
@@ -401,23 +395,33 @@ def first_that_suits(
 
     `fits` says which may be taken at all.
     """
-    lanes = scheduling.lanes(session)
-    if fits is None:
-        heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
-    else:
-        heads = [task for lane in lanes if (task := next(filter(fits, _lane(tx, lane)), None)) is not None]
-    first = min(heads, key=scheduling.rank, default=None)
+    lanes = scheduling.waiting_lines(session)
+    first = _first_in_line(tx, lanes, fits)
     if first is None or first.overlap or overlap:
         return first
     crowd = hot_files.crowd(tx, cool)
     if not first.scope and crowd.why_wait(first) is None:
         return first
     tx.take_time()
+    line = heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.hand_out_key)
+    free = (task for task in line if crowd.why_wait(task) is None and (fits is None or fits(task)))
+    return _first_apart(tx, session, free)
+
+
+def _first_in_line(tx: Tx, lanes: Sequence[str], fits: Callable[[Task], bool] | None) -> Task | None:
+    """Return the first task of all lanes, whatever it would collide with."""
+    if fits is None:
+        heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
+    else:
+        heads = [task for lane in lanes if (task := next(filter(fits, _lane(tx, lane)), None)) is not None]
+    return min(heads, key=scheduling.hand_out_key, default=None)
+
+
+def _first_apart(tx: Tx, session: sessions.Session, line: Iterable[Task]) -> Task | None:
+    """Return the first task whose scope meets no task at work; many have the same scope, and each is judged once."""
     active: list[Task] | None = None
     seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
-    for task in heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.rank):
-        if crowd.why_wait(task) is not None or (fits is not None and not fits(task)):
-            continue
+    for task in line:
         if not task.scope or task.overlap:
             return task
         if (task.scope, task.do_not_touch) in seen:

@@ -1,13 +1,21 @@
-"""Tries: how often a task may fail before it needs a person."""
+"""The end of a try: its work is handed in, or it has failed, and too many of these need a person."""
 
 from __future__ import annotations
 
-from covey.app.changes import change
-from covey.app.sessions import alert
-from covey.app.verbs import Call
-from covey.core import judge, tasks
-from covey.core.sessions import COVEY, Kind, goes_on
-from covey.core.tasks import Status, Task
+import contextlib
+from dataclasses import replace
+
+from covey.app.board.task_changes import change
+from covey.app.context import Call
+from covey.app.fleet.sessions import alert
+from covey.core.board import tasks
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet import outcomes
+from covey.core.fleet.sessions import COVEY, SessionKind, goes_on
+from covey.core.merging import merges
+from covey.core.people.alerts import AlertKind
+from covey.core.texts import Text
+from covey.errors import CoveyError
 
 REASON = 2000
 """Characters of the reason for which a task is blocked."""
@@ -17,17 +25,17 @@ def fail(call: Call, task: Task, what: str, by: str = COVEY) -> Task:
     """Put a task back with what went wrong; who tried it is first in line for the next try, if it can go on."""
     assert task.session is not None
     author = call.tx.session(task.session)
-    stays = author is not None and author.kind is Kind.RUN and goes_on(author)
+    stays = author is not None and author.kind is SessionKind.RUN and goes_on(author)
     return change(call, task, tasks.Released(task.session, what, stays), by)
 
 
-def put_back(call: Call, task: Task, what: str) -> Task:
+def block_if_tried_often(call: Call, task: Task, what: str) -> Task:
     """Block a task that was tried often enough, and tell a person."""
-    most = call.house.config.board.tries
+    most = call.context.config.board.tries
     tries = len(task.tries) - task.forgiven
     if tries < most or task.status is not Status.TODO:
         return task
-    return need_person(call, task, f"Tried {often(tries)} without success; the last time: {judge.in_short(what)}")
+    return need_person(call, task, f"Tried {often(tries)} without success; the last time: {outcomes.in_short(what)}")
 
 
 def need_person(call: Call, task: Task, reason: str) -> Task:
@@ -36,10 +44,38 @@ def need_person(call: Call, task: Task, reason: str) -> Task:
         return task
     reason = reason[:REASON]
     blocked = change(call, task, tasks.block(task, reason), COVEY)
-    alert(call, "task_blocked", f"{task.id} needs a person. {reason}", None, task.id)
+    alert(call, AlertKind.TASK_BLOCKED, f"{task.id} needs a person. {reason}", None, task.id)
     return blocked
 
 
 def often(count: int) -> str:
     """Return how often something was, in words."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def hand_in(
+    call: Call, task: Task, work: merges.Queued, *, result: Text | None = None, by: str | None = None
+) -> merges.Merge | None:
+    """Pass work on to review or the merge queue, as its session unless `by` says who; None if its task is done by it.
+
+    Whether it waits for a review is decided here.
+    """
+    work = replace(work, review=needs_review(call, work.session))
+    event = tasks.hand_in(task, work.session, review=work.review, result=result, commit=work.commit)
+    is_done = change(call, task, event, by or work.session).status is Status.DONE
+    return None if is_done else call.tx.begin(merges.Merge, work, work.session)
+
+
+def needs_review(call: Call, holder: str) -> bool:
+    """Say whether work waits for a person: where that is required, and for agents of ours if no gate would test it."""
+    with contextlib.suppress(CoveyError):  # settings that make no sense are reported elsewhere
+        call.context.refresh()  # a person who asks for reviews means the next work that is handed in
+    merge = call.context.config.merge
+    return merge.review or (not merge.check and call.known(holder).kind is SessionKind.RUN)
+
+
+def hand_in_change(call: Call, task: Task, work: merges.Queued, *, by: str | None = None) -> merges.Merge:
+    """Hand in work that is meant to land, and return its merge."""
+    merge = hand_in(call, task, work, by=by)
+    assert merge is not None, "only a report is done by being handed in"
+    return merge

@@ -8,33 +8,33 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
-from covey.app import hot_files
-from covey.app.board import first_that_suits, full
-from covey.app.budget import Refusal, day_at
-from covey.app.mail import reads
-from covey.app.runs import first_suited, may_begin, no_budget
+from covey.app.board.task_verbs import first_that_suits, full, page
+from covey.app.context import Call, find
+from covey.app.costs.reservations import Refusal, day_at
+from covey.app.fleet.runs import first_suited, may_begin, no_budget
+from covey.app.fleet.script_tasks import runs_text, why_no_script
+from covey.app.overlap import hot_files
+from covey.app.shapes.board.tasks import ListTasks
+from covey.app.shapes.board.waits import LaneWait, SessionWait, TaskShown, TaskWait, Told, Wait, Waits, WaitsNow
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.tasks import ListTasks
-from covey.app.shapes.waits import LaneWait, SessionWait, TaskShown, TaskWait, Told, Wait, Waits, WaitsNow
-from covey.app.tasks import find
-from covey.app.verbs import Call, verb
-from covey.core import pace, scheduling, waiting
-from covey.core.rights import OWNER_ONLY, PARTLY, is_vouched_for
-from covey.core.sessions import Kind, Session
-from covey.core.tasks import ENDED, Status, Task
+from covey.app.verbs import verb
+from covey.core.board import scheduling, waiting, waiting_words
+from covey.core.board.tasks import ENDED, Status, Task
+from covey.core.board.waiting import Around, Cause, Reason, Whose, Worker
+from covey.core.fleet import start_limits
+from covey.core.fleet.sessions import Session, SessionKind
+from covey.core.people.rights import OWNER_ONLY, PARTLY
 from covey.core.texts import redact
-from covey.core.waiting import Around, Cause, Reason, Whose, Worker
-from covey.store import rows
 from covey.values import dataclass
 
 FIRST = 10
 """Tasks of a lane that are named."""
-NEAR = 40
-"""Tasks at the head of a lane of which it is told, as it happens, if they wait for anything else than the others."""
-MOST_NEAR = 200
-MOST_LANES = 100
-"""Lanes of which every page is told as it happens: the largest; `covey status` and the panel tell of all."""
-_OWN = frozenset((Cause.NEXT, Cause.SCOPE, Cause.HOT_FILE, Cause.UNVOUCHED))
+MAX_TOLD_PER_LANE = 40
+"""How many tasks at the head of a lane are told apart, as it happens, if they wait for something else than the rest."""
+MAX_TASKS_TOLD = 200
+MAX_LANES_TOLD = 100
+"""How many lanes every page is told about as it happens: the largest. `covey status` and the panel show them all."""
+_OWN = frozenset((Cause.NEXT, Cause.SCOPE, Cause.HOT_FILE, Cause.UNVOUCHED, Cause.PROSE))
 """Causes of one task that are not those of its lane."""
 
 
@@ -61,55 +61,47 @@ class Look:
     @cached_property
     def lanes(self) -> dict[str, Lane]:
         """Return the lanes in which tasks are ready."""
-        sql = (
-            "SELECT lane, count(*), min(updated) FROM tasks"
-            " WHERE status = 'todo' AND unmet = 0 AND open_children = 0 GROUP BY lane"
-        )
-        return {lane: Lane(count, since) for lane, count, since in self.call.tx.db.rows(sql)}
+        return {lane: Lane(*found) for lane, found in self.call.tx.ready_lanes().items()}
 
     @cached_property
     def scene(self) -> waiting.Scene:
         """Return all sessions with why each takes nothing, or what it would take next."""
         tx = self.call.tx
-        held: dict[str, list[str]] = {}
-        sql = "SELECT session, id FROM tasks WHERE status = 'doing' AND session IS NOT NULL ORDER BY ordinal"
-        for session, task in tx.db.rows(sql):
-            held.setdefault(session, []).append(task)
-        around = Around(daemon=self.call.house.has_daemon, paused=tx.fleet().paused, now=tx.now)
+        held = tx.held_ids()
+        around = Around(daemon=self.call.context.has_daemon, paused=tx.fleet().paused, now=tx.now)
         at_work = {run.session: run.task for run in tx.open_runs()}
-        found = tx.find(rows.SESSIONS, "WHERE removed = 0 ORDER BY name")
+        found = tx.known_sessions()
         mine = {each.name: tuple(held.get(each.name, ())) for each in found}
         return waiting.scene(self._worker(each, around, mine[each.name], at_work) for each in found)
 
     def _worker(self, session: Session, around: Around, held: tuple[str, ...], at_work: dict[str, str]) -> Worker:
-        wait = None if session.kind is not Kind.RUN else self._remembered(session)
+        wait = None if session.kind is not SessionKind.RUN else self._remembered(session)
         runs = session.name in at_work
         stands = waiting.of_worker(session, around, held=held, runs=runs, wait=wait)
-        if stands is not None or session.kind is Kind.PERSON:
+        if stands is not None or session.kind is SessionKind.PERSON:
             return Worker(session, stands, holds=bool(held), runs=runs)
         first = self._next(session)
-        if session.kind is Kind.RUN and first in at_work.values():
+        if session.kind is SessionKind.RUN and first in at_work.values():
             first = None  # of a task that was taken from another, that one's run has to end first
         refused = None if first is None else self._refused(session, first)
         return Worker(session, refused, first, bool(held))
 
     def _remembered(self, session: Session) -> Reason | None:
         """Return why the daemon does not start a run of a session, as it remembers that."""
-        _, wait = self.call.house.why(session.name)
+        _, wait = self.call.context.fleet.why(session.name)
         return None if wait is None else _of_wait(replace(wait, why=wait.why or session.evidence or ""))
 
     def _next(self, session: Session) -> str | None:
         """Return the task that the claim would give a session now; those who are served alike are asked once."""
-        if not any(lane in self.lanes for lane in scheduling.lanes(session)):
+        if not any(lane in self.lanes for lane in scheduling.waiting_lines(session)):
             return None
         alike = (session.kind, session.role, session.batch, session.agent)
         if f"s:{session.name}" not in self.lanes and alike in self._firsts:
             return self._firsts[alike]
-        if session.kind is Kind.RUN:
+        if session.kind is SessionKind.RUN:
             found = first_suited(self.call, session)
         else:
-            cool = self.call.house.config.overlap.cool_minutes * 60
-            found = first_that_suits(self.call.tx, session, False, cool)
+            found = first_that_suits(self.call.tx, session, False, self.call.context.config.overlap.cool_minutes * 60)
         first = None if found is None else found.id
         if f"s:{session.name}" not in self.lanes:
             self._firsts[alike] = first
@@ -117,13 +109,13 @@ class Look:
 
     def _refused(self, session: Session, first: str) -> Reason | None:
         """Say why a run of a session would not begin on a task, None if it would."""
-        if session.kind is not Kind.RUN:
+        if session.kind is not SessionKind.RUN:
             return None
         day = day_at(self.call.tx.now)
         granted = may_begin(self.call, session, find(self.call.tx, first), day, is_held=False)
         if isinstance(granted, Refusal):
             granted = no_budget(granted, day)
-        return replace(_of_wait(granted), sessions=(session.name,)) if isinstance(granted, pace.Wait) else None
+        return replace(_of_wait(granted), sessions=(session.name,)) if isinstance(granted, start_limits.Wait) else None
 
     # Tasks
 
@@ -164,7 +156,7 @@ class Look:
 
     @cached_property
     def _crowd(self) -> hot_files.Crowd:
-        return hot_files.crowd(self.call.tx, self.call.house.config.overlap.cool_minutes * 60)
+        return hot_files.crowd(self.call.tx, self.call.context.config.overlap.cool_minutes * 60)
 
     def _meets(self, task: Task) -> Task | None:
         """Return the task at work that may write the same files; many tasks may have the same scope."""
@@ -184,22 +176,22 @@ class Look:
         hot = self._crowd.in_the_way(task)
         if hot is not None:
             return Reason(cause=Cause.HOT_FILE, name=hot[0], tasks=(hot[1].id,))
-        return self._unvouched(task)
+        return self.no_script(task)
 
-    def _unvouched(self, task: Task) -> Reason | None:
-        """Say that nobody may run a task as a script, if a session wrote it and there are no other agents."""
-        workers = self.scene.serving.get(scheduling.lane(task), ())
-        scripts = [worker.session.name for worker in workers if self._is_script(worker.session)]
-        if not scripts or len(scripts) < len(workers) or is_vouched_for(self.call.tx.words_of(task.id)):
-            return None
-        return Reason(cause=Cause.UNVOUCHED, sessions=tuple(scripts))
+    def no_script(self, task: Task) -> Reason | None:
+        """Say that nobody may run the text of a task as a script, if all whom its line serves would do that."""
+        workers = self.scene.serving.get(scheduling.waiting_line(task), ())
+        scripts = [worker.session.name for worker in workers if self.is_script(worker.session)]
+        cause = why_no_script(self.call, task) if scripts and len(scripts) == len(workers) else None
+        return None if cause is None else Reason(cause=cause, sessions=tuple(scripts))
 
-    def _is_script(self, session: Session) -> bool:
-        if session.kind is not Kind.RUN:
+    def is_script(self, session: Session) -> bool:
+        """Say whether covey runs a session whose agent would run the text of its task as a script."""
+        if session.kind is not SessionKind.RUN:
             return False
         agent = session.agent or ""
         if agent not in self._scripts:
-            self._scripts[agent] = not reads(self.call, session)
+            self._scripts[agent] = runs_text(self.call, session)
         return self._scripts[agent]
 
     # Lanes and sessions
@@ -214,7 +206,7 @@ class Look:
             alike.setdefault(self._of_lane(name).cause, []).append(name)
         found: list[LaneWait] = []
         for names in alike.values():
-            reason = waiting.gathered([self._of_lane(name) for name in names])
+            reason = waiting_words.gathered([self._of_lane(name) for name in names])
             found += [self._lane_wait(reason, names, named)] if reason else []
             found += [] if reason else [self._lane_wait(self._of_lane(name), [name], named) for name in names]
         return sorted(found, key=lambda each: (not each.person, -each.count, each.lanes))
@@ -237,16 +229,17 @@ class Look:
 
     def now(self) -> WaitsNow:
         """Return why tasks wait in the largest lanes, and for few of them in other words: its cost is bounded."""
-        largest = heapq.nsmallest(MOST_LANES, self.lanes, key=lambda name: (-self.lanes[name].count, name))
+        largest = heapq.nsmallest(MAX_LANES_TOLD, self.lanes, key=lambda name: (-self.lanes[name].count, name))
         lanes = {name: self._of_lane(name) for name in largest}
         near: list[Task] = []
         for name in largest:
-            near += self.call.tx.waiting(name, min(NEAR, MOST_NEAR - len(near))) if len(near) < MOST_NEAR else []
+            left = MAX_TASKS_TOLD - len(near)
+            near += self.call.tx.waiting(name, min(MAX_TOLD_PER_LANE, left)) if left > 0 else []
         own = self.reasons(near)
         alone = {task.id for task in near if own[task.id].cause in _OWN or own[task.id].whose is Whose.AUTHOR}
         return WaitsNow(
-            {name: Told(waiting.sentence(reason), reason.until) for name, reason in lanes.items()},
-            {name: Told(waiting.sentence(own[name]), own[name].until) for name in sorted(alone)},
+            {name: Told(waiting_words.sentence(reason), reason.until) for name, reason in lanes.items()},
+            {name: Told(waiting_words.sentence(own[name]), own[name].until) for name in sorted(alone)},
         )
 
     def session_waits(self) -> list[SessionWait]:
@@ -254,7 +247,7 @@ class Look:
         counts = {name: lane.count for name, lane in self.lanes.items()}
         found = ((worker, self._idles(worker, counts)) for worker in self.scene.workers.values())
         return [
-            SessionWait(**_told(reason, waiting.idle(reason)), session=worker.session.name)
+            SessionWait(**_told(reason, waiting_words.idle(reason)), session=worker.session.name)
             for worker, reason in found
             if reason is not None
         ]
@@ -262,22 +255,24 @@ class Look:
     def _idles(self, worker: Worker, counts: dict[str, int]) -> Reason | None:
         in_the_way = None
         if worker.stands is None and worker.next is None:
-            heads = [task for lane in scheduling.lanes(worker.session) for task in self.call.tx.waiting(lane, 1)]
-            first = min(heads, key=scheduling.rank, default=None)
+            heads = [
+                task for lane in scheduling.waiting_lines(worker.session) for task in self.call.tx.waiting(lane, 1)
+            ]
+            first = min(heads, key=scheduling.hand_out_key, default=None)
             in_the_way = None if first is None else self._in_the_way(first)
         return waiting.of_session(worker, counts, in_the_way)
 
 
-def _of_wait(wait: pace.Wait) -> Reason:
+def _of_wait(wait: start_limits.Wait) -> Reason:
     return Reason(cause=wait.cause, text=redact(wait.why), until=wait.until)
 
 
 def _fields(reason: Reason, task: str, count: int | None = None) -> dict[str, Any]:
-    return _told(reason, waiting.sentence(reason, count), task)
+    return _told(reason, waiting_words.sentence(reason, count), task)
 
 
 def _told(reason: Reason, text: str, task: str = "ID") -> dict[str, Any]:
-    command = waiting.remedy(reason, task)
+    command = waiting_words.remedy(reason, task)
     return {
         "cause": reason.cause,
         "text": text,
@@ -285,11 +280,6 @@ def _told(reason: Reason, text: str, task: str = "ID") -> dict[str, Any]:
         "person": reason.needs_person,
         "command": command,
     }
-
-
-def of_tasks(look: Look, tasks: Sequence[Task]) -> list[TaskWait]:
-    """Return why some tasks wait, each that does."""
-    return [TaskWait(**_fields(reason, task), task=task) for task, reason in look.reasons(tasks).items()]
 
 
 def of_session(call: Call, name: str) -> SessionWait | None:
@@ -300,11 +290,10 @@ def of_session(call: Call, name: str) -> SessionWait | None:
 @verb("wait.list", "GET /api/waits", ListTasks, Waits, may=OWNER_ONLY)
 def list_waits(call: Call, asked: ListTasks) -> Waits:
     """Say why nothing happens: for each task of a page of the board, for all that are ready, and for each session."""
-    after = None if asked.after is None else find(call.tx, asked.after)
-    names = {"status": asked.status, "session": asked.session, "assignee": asked.assignee}
-    found = call.tx.board(**names, is_open=asked.open, limit=asked.limit, after=after)
     look = Look(call)
-    return Waits(tasks=of_tasks(look, found), lanes=look.lane_waits(), sessions=look.session_waits())
+    found = look.reasons(page(call, asked))
+    tasks = [TaskWait(**_fields(reason, task), task=task) for task, reason in found.items()]
+    return Waits(tasks=tasks, lanes=look.lane_waits(), sessions=look.session_waits())
 
 
 @verb("task.show", "GET /api/board/{id}", Nothing, TaskShown, may=PARTLY)
@@ -313,5 +302,4 @@ def show(call: Call, asked: Nothing, id: str) -> TaskShown:
     task = find(call.tx, id)
     reason = Look(call).reasons([task]).get(id) if call.who.is_owner else None
     waits = None if reason is None else Wait(**_fields(reason, id))
-    whole = full(call, task)
-    return TaskShown(**{name: getattr(whole, name) for name in whole.__struct_fields__}, waits=waits)
+    return TaskShown.of(full(call, task), waits=waits)

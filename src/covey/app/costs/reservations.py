@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from covey.app import costs
-from covey.app.verbs import Call
-from covey.core import budgets, figures
-from covey.core.budgets import Books, Limits, Scope, Spent
-from covey.core.sessions import Session
-from covey.core.spending import one_call
-from covey.core.tasks import Task
+from covey.app.context import Call
+from covey.app.costs import costs
+from covey.core import figures
+from covey.core.board.tasks import Task
+from covey.core.costs import budgets
+from covey.core.costs.budgets import Books, Limits, LimitUsedUp, Scope
+from covey.core.costs.spending import one_call
+from covey.core.fleet.sessions import Session
 from covey.values import dataclass
 
 
@@ -41,45 +42,45 @@ class Reserved:
 class Refusal:
     """The limit that keeps a run from starting, in words too."""
 
-    spent: Spent
+    spent: LimitUsedUp
     what: str
 
 
 def reserve(call: Call, session: Session, task: Task, day: Day) -> Reserved | Refusal:
     """Return what a run on a task may spend, or which limit is used up."""
-    set_money, set_tokens = call.house.config.budget, call.house.config.budget.tokens
+    set_money, set_tokens = call.context.config.budget, call.context.config.budget.tokens
     own = min((each for each in (task.budget or 0.0, set_money.task) if each > 0), default=0.0)
     money = Limits(run=set_money.run, task=own, session=set_money.session, day=set_money.day)
     tokens = Limits(run=set_tokens.run, task=set_tokens.task, session=set_tokens.session, day=set_tokens.day)
     if money == tokens == Limits():
         return Reserved()
-    of_task = costs.spent(call, task=task.id)
-    of_session = costs.spent(call, session=session.name, day=day.name)
-    of_day = costs.spent(call, day=day.name)
+    of_task = call.tx.used(task=task.id)
+    of_session = call.tx.used(session=session.name, day=day.name)
+    of_day = call.tx.used(day=day.name)
     open_money, open_tokens = _aside(call)
     # What calls for this very task have cost says more, if they cost more.
     usual, for_it = costs.usual_call(call, session.agent or ""), one_call(of_task)
     books = Books(
-        task=of_task.cost + _unknown(call, task=task.id),
-        session=of_session.cost + _unknown(call, session=session.name, day=day.name),
-        day=of_day.cost + _unknown(call, day=day.name),
+        task=of_task.cost + call.tx.reserved_without_price(task=task.id),
+        session=of_session.cost + call.tx.reserved_without_price(session=session.name, day=day.name),
+        day=of_day.cost + call.tx.reserved_without_price(day=day.name),
         aside=open_money,
-        usual=_usual(call, "cost"),
+        usual=call.tx.most_of_last_runs("cost", costs.LAST),
         call=max(usual.cost, for_it.cost),
     )
     granted = budgets.grant(money, books)
-    if isinstance(granted, Spent):
+    if isinstance(granted, LimitUsedUp):
         return Refusal(granted, _words(granted, task, session, "dollars"))
     books = Books(
         task=of_task.tokens,
         session=of_session.tokens,
         day=of_day.tokens,
         aside=open_tokens,
-        usual=_usual(call, "input + output + cache_read + cache_write"),
+        usual=call.tx.most_of_last_runs("tokens", costs.LAST),
         call=max(usual.tokens, for_it.tokens),
     )
     in_tokens = budgets.grant(tokens, books)
-    if isinstance(in_tokens, Spent):
+    if isinstance(in_tokens, LimitUsedUp):
         return Refusal(in_tokens, _words(in_tokens, task, session, "tokens"))
     return Reserved(granted.amount, None if in_tokens.amount is None else int(in_tokens.amount))
 
@@ -90,35 +91,15 @@ def _aside(call: Call) -> tuple[float, float]:
     for run in call.tx.open_runs():
         if run.money is None and run.tokens is None:
             continue
-        used = call.tx.db.rows(
-            "SELECT sum(cost), sum(input + output + cache_read + cache_write) FROM spends WHERE run = ?", (run.id,)
-        )[0]
-        money += max((run.money or 0.0) - (used[0] or 0.0), 0.0)
-        tokens += max((run.tokens or 0) - (used[1] or 0), 0.0)
+        cost, used = call.tx.used_by_run(run.id)
+        money += max((run.money or 0.0) - cost, 0.0)
+        tokens += max((run.tokens or 0) - used, 0.0)
     return money, tokens
 
 
-def _unknown(call: Call, **of: str) -> float:
-    """Return what was set aside for ended runs of which nobody knows the cost: all of it counts as spent."""
-    where = " AND ".join(f"{name} = ?" for name in of)
-    sql = (
-        "SELECT sum(money) FROM runs WHERE outcome IS NOT NULL AND money IS NOT NULL"
-        f" AND id IN (SELECT run FROM spends WHERE unpriced > 0 AND {where})"
-    )
-    return float(call.tx.db.rows(sql, tuple(of.values()))[0][0] or 0.0)
-
-
-def _usual(call: Call, column: str) -> float:
-    sql = (
-        f"SELECT sum({column}) FROM (SELECT id FROM runs WHERE outcome IS NOT NULL ORDER BY ordinal DESC LIMIT ?) AS r"
-        " JOIN spends ON spends.run = r.id GROUP BY r.id"
-    )
-    return max((float(total or 0.0) for (total,) in call.tx.db.rows(sql, (costs.LAST,))), default=0.0)
-
-
-def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
+def _words(spent: LimitUsedUp, task: Task, session: Session, unit: str) -> str:
     whose = {Scope.TASK: task.id, Scope.SESSION: f"{session.name} today", Scope.DAY: "today"}[spent.scope]
-    figure = figures.money if unit == "dollars" else _whole
+    figure = figures.money if unit == "dollars" else lambda number: figures.count(round(number))
     left, limit, call = figure(spent.left), figure(spent.limit), figure(spent.call)
     limit += "" if unit == "dollars" else f" {unit}"
     if spent.waits:
@@ -129,7 +110,3 @@ def _words(spent: Spent, task: Task, session: Session, unit: str) -> str:
     more = f" {how}." if spent.scope is Scope.TASK else ""
     short = f": less than the {call} that a call of {session.agent} usually costs" if spent.call else ""
     return f"Of the {limit} of {whose}, {left} {are} left{short}.{more}"
-
-
-def _whole(number: float) -> str:
-    return figures.count(round(number))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from covey.app.clock import Clock
-from covey.core.expiry import Watch
-from covey.store.scratch import Pulse
+from covey.core.leases.expiry import Watch
+from covey.store.queries.scratch import Pulse
 from covey.store.tx import Tx
 
 DAEMON = "daemon"

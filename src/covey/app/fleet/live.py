@@ -6,19 +6,20 @@ from collections import Counter
 
 from msgspec import Struct, structs
 
-from covey.app.costs import spent_by, today
+from covey.app.board.waiting import Look
+from covey.app.context import Call
+from covey.app.costs.costs import today
+from covey.app.shapes.board.waits import Told, WaitsNow
 from covey.app.shapes.costs import SpentToday
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.waits import Told, WaitsNow
-from covey.app.verbs import Call, verb
-from covey.app.waiting import Look
-from covey.core import gates, runs, sessions
-from covey.core.live import Glimpse, Limit, Machine, Sight
-from covey.core.merges import OPEN, Merge, State
-from covey.core.queue.train import Reason
-from covey.core.rights import OWNER_ONLY
-from covey.core.spending import Used
-from covey.store import rows
+from covey.app.verbs import verb
+from covey.core.costs.spending import Used
+from covey.core.fleet import runs, sessions
+from covey.core.fleet.live import Glimpse, Limit, LiveView, Machine
+from covey.core.merging import gates
+from covey.core.merging.merges import OPEN, Merge, MergeState
+from covey.core.merging.queue.train import RejectCause
+from covey.core.people.rights import OWNER_ONLY
 from covey.values import dataclass
 
 
@@ -41,7 +42,7 @@ class LiveRow(Struct, frozen=True, kw_only=True):
     session: str
     task: str | None
     run: str | None
-    state: sessions.State
+    state: sessions.SessionState
     since: float
     until: float | None
     evidence: str | None
@@ -88,31 +89,38 @@ class Basis:
 @verb("live.show", "GET /api/live", Nothing, LiveFull, may=OWNER_ONLY)
 def show(call: Call, asked: Nothing) -> LiveFull:
     """Show this moment: the machine, what providers refuse, today's cost, and what each session does."""
-    sight, found = call.house.sight(), basis(call)
+    sight = call.context.moment()
+    return full(basis(call), sight)
+
+
+def full(found: Basis, sight: LiveView) -> LiveFull:
+    """Return this moment whole: what the store tells of it, with what only memory tells laid over that."""
     return LiveFull(
         machine=sight.machine,
         limits=sight.limits,
         today=found.today,
         paused=found.paused,
         waits=found.waits,
-        sessions=over(found, sight),
+        sessions=[_seen(row, sight.glimpses.get(row.run), found.written) if row.run else row for row in found.rows],
     )
 
 
 def basis(call: Call) -> Basis:
     """Return what the store tells of this moment."""
     tx = call.tx
-    known = tx.find(rows.SESSIONS, "WHERE removed = 0 AND kind <> 'person' ORDER BY name")
+    known = [session for session in tx.known_sessions() if session.kind is not sessions.SessionKind.PERSON]
     at_work = {run.session: run for run in tx.open_runs()}
-    held = {task.session: task.id for task in tx.find(rows.TASKS, "WHERE status = 'doing' ORDER BY ordinal DESC")}
+    held = {name: held[0] for name, held in tx.held_ids().items()}
     names = {each.name: at_work[each.name].task if each.name in at_work else held.get(each.name) for each in known}
     wanted = sorted({name for name in names.values() if name is not None})
-    spent, gates_now, meets = spent_by(call, "task", wanted), _gates(call, wanted), _overlaps(call)
+    spent, gates_now = call.tx.used_by("task", wanted), _gates(call, wanted)
+    close = [each for each in tx.open_overlaps() if each.level.is_close]
+    meets = Counter(name for each in close for name in (each.one, each.other))  # main may be one of them
     look = Look(call)
     idle = {each.session: Told(each.text, each.until) for each in look.session_waits()}
     found = [_row(each, names[each.name], at_work.get(each.name), spent, gates_now, meets) for each in known]
     found = [structs.replace(each, waits=idle.get(each.session)) for each in found]
-    written = spent_by(call, "run", [run.id for run in at_work.values()])
+    written = call.tx.used_by("run", [run.id for run in at_work.values()])
     return Basis(today(call), tx.fleet().paused, found, at_work, written, look.now())
 
 
@@ -141,11 +149,6 @@ def _row(
     )
 
 
-def over(found: Basis, sight: Sight) -> list[LiveRow]:
-    """Return the rows of all sessions with what only memory tells laid over them."""
-    return [_seen(row, sight.glimpses.get(row.run), found.written) if row.run else row for row in found.rows]
-
-
 def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> LiveRow:
     if glimpse is None:
         return row
@@ -153,10 +156,10 @@ def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> Li
     used = counted if glimpse.used is None else glimpse.used
     action, size = glimpse.action, glimpse.size
     # Memory may know of a first deed before the store was read again: who does something has started.
-    begun = action is not None and row.state is sessions.State.STARTING
+    begun = action is not None and row.state is sessions.SessionState.STARTING
     return structs.replace(
         row,
-        state=sessions.State.WORKING if begun else row.state,
+        state=sessions.SessionState.WORKING if begun else row.state,
         action=None if action is None else action.text,
         action_at=None if action is None else action.since,
         context=None if glimpse.context is None else round(min(max(glimpse.context, 0.0), 1.0), 3),
@@ -178,18 +181,12 @@ def _gates(call: Call, tasks: list[str]) -> dict[str, GateNow]:
 
 def _has_gate(merge: Merge) -> bool:
     """Say whether there is a gate to tell of: what a person sent back, or git could not merge, failed in none."""
-    return merge.state in OPEN or (merge.state is State.REJECTED and merge.cause == Reason.FAILS)
+    return merge.state in OPEN or (merge.state is MergeState.REJECTED and merge.cause == RejectCause.FAILS)
 
 
 def _gate(call: Call, merge: Merge) -> GateNow:
-    if merge.state is not State.REJECTED:
+    if merge.state is not MergeState.REJECTED:
         return GateNow(str(merge.state), 0)
-    last = None if merge.run is None else call.tx.get(rows.GATES, merge.run)
-    failed = len(last.failures) if last is not None and last.state is gates.State.FAILED else 0
+    last = None if merge.run is None else call.tx.get(gates.Gate, merge.run)
+    failed = len(last.failures) if last is not None and last.state is gates.GateState.FAILED else 0
     return GateNow("failed", failed)
-
-
-def _overlaps(call: Call) -> Counter[str]:
-    """Return with how many others each task overlaps, or with main."""
-    found = call.tx.find(rows.OVERLAPS, "WHERE gone IS NULL")
-    return Counter(name for each in found if each.level.is_close for name in (each.one, each.other))

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from covey.app import mail, questions, waiting
-from covey.app.costs import spent_by
-from covey.app.fleet import aim, find
-from covey.app.sessions import full
+from covey.app.board import waiting
+from covey.app.context import Call
+from covey.app.fleet.fleet_verbs import aim, run_row
+from covey.app.fleet.sessions import find, full
+from covey.app.people import mail
+from covey.app.shapes.fleet.runs import RunRow
+from covey.app.shapes.fleet.sessions import ClueRow, Moment, SendText, SessionFull, TerminalRow, Why
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.runs import RunRow
-from covey.app.shapes.sessions import ClueRow, Moment, SendText, SessionFull, TerminalRow, Why
-from covey.app.verbs import Call, verb
-from covey.core import questions as rules
-from covey.core import runs, sessions
-from covey.core.mail import Sent
-from covey.core.questions import Decision
-from covey.core.rights import OWN, OWNER_ONLY
-from covey.core.signals import Wants
-from covey.core.spending import Used
+from covey.app.verbs import verb
+from covey.core.fleet import runs, sessions
+from covey.core.fleet.signals import Wants
+from covey.core.people import questions as rules
+from covey.core.people.mail import Sent
+from covey.core.people.questions import Decision
+from covey.core.people.rights import OWN, OWNER_ONLY
 from covey.core.texts import redact
 from covey.errors import CoveyError, Refused
 
@@ -30,25 +30,16 @@ HISTORY = 10
 """The last states of a session that are told with why it is in this one."""
 
 
-def _agent(call: Call, name: str) -> Agent:
-    from covey.agents import registry  # few commands need an agent, and all of them start with this module
-
-    return registry.find(name, call.house.config.declared())
-
-
 @verb("session.why", "GET /api/sessions/{name}/why", Nothing, Why, may=OWN)
 def why(call: Call, asked: Nothing, name: str) -> Why:
     """Say what the watchdog thinks of a session, with its evidence and how old that is."""
     session = find(call, name)
-    verdict, wait = call.house.why(name)
+    verdict, wait = call.context.fleet.why(name)
     run = next(iter(call.tx.open_runs(name)), None)
     clues = [] if verdict is None else [ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
     if wait is not None and wait.why and run is None:
         clues.append(ClueRow("scheduler", redact(wait.why), 0.0))
-    past = call.tx.db.rows(
-        "SELECT time, data FROM events WHERE subject = ? AND kind = 'session.changed' ORDER BY seq DESC LIMIT ?",
-        (name, HISTORY),
-    )
+    past = [(at, json.loads(data)) for at, data in call.tx.last_changes(name, HISTORY)]
     return Why(
         session=name,
         state=session.state,
@@ -60,14 +51,9 @@ def why(call: Call, asked: Nothing, name: str) -> Why:
         clues=clues,
         run=None if run is None else run.id,
         task=None if run is None else run.task,
-        history=[_moment(at, data) for at, data in past],
+        history=[Moment(at, told.get("state", ""), told.get("evidence", "")) for at, told in past],
         waits=waiting.of_session(call, name),
     )
-
-
-def _moment(at: float, data: str) -> Moment:
-    told = json.loads(data)
-    return Moment(at, told.get("state", ""), told.get("evidence", ""))
 
 
 @verb("session.send", "POST /api/sessions/{name}/send", SendText, RunRow, may=OWNER_ONLY)
@@ -75,30 +61,30 @@ def send(call: Call, asked: SendText, name: str) -> RunRow:
     """Tell a session's program something: typed if it listens, the answer if it asks, else mail that wakes it."""
     session = find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
-    if run is None or call.house.runner is None:
+    if run is None or call.context.runner is None:
         raise Refused(
             f"{session.name} has no run to type to.", hint=f"covey mail send {session.name} TEXT --wake begins one."
         )
     _say(call, run, asked.text)
     call.tx.wrote = True  # with the same key it is typed no second time
-    return RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used()))
+    return run_row(call, run)
 
 
 def _say(call: Call, run: runs.Run, text: str) -> None:
     """Say a text in the way in which the agent of a run takes it."""
-    assert call.house.runner is not None
+    assert call.context.runner is not None
     from covey.agents.agent import terminal_of  # as few need it as need an agent
 
-    agent = _agent(call, run.agent)
-    waiting = [each for each in questions.open_of(call, run.id) if each.wants is Wants.ANSWER]
+    agent = call.context.agent(run.agent)
+    waiting = [each for each in call.tx.open_questions(run.id) if each.wants is Wants.ANSWER]
     if len(waiting) == 1:
-        questions.put(call, waiting[0], rules.answer(waiting[0], Decision.REPLY, text), call.actor(None))
+        call.tx.advance(waiting[0], rules.answer(waiting[0], Decision.REPLY, text), call.actor(None))
         return  # it is told by whoever looks after the run, once
     typed = None if terminal_of(run, agent) is not None else agent.say(text)
     if typed is None:  # it is told at its next step, or at an empty prompt
         mail.post(call, call.actor(None), Sent(to=run.session, text=call.prose(text, "The text"), wake=True))
     else:
-        call.house.runner.type(run.id, typed)
+        call.context.runner.type(run.id, typed)
 
 
 @verb("session.attach", "POST /api/sessions/{name}/attach", Nothing, SessionFull, may=OWNER_ONLY)
@@ -110,7 +96,7 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
         raise Refused(f"{name} is not at work, so there is nothing to take over.", hint="covey session list")
     if run is not None and run.runner == runs.TMUX:
         return full(call, session)
-    agent = _agent(call, session.agent or "" if run is None else run.agent)
+    agent = call.context.agent(session.agent or "" if run is None else run.agent)
     if not _opens_in_terminal(agent):
         raise Refused(
             f"The conversation of {agent.name} cannot be taken over in a terminal.",
@@ -123,7 +109,7 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
 
 def _can_be_attached(call: Call, run: runs.Run) -> bool:
     try:
-        return _opens_in_terminal(_agent(call, run.agent))
+        return _opens_in_terminal(call.context.agent(run.agent))
     except CoveyError:
         return False  # the settings have forgotten its agent
 
@@ -144,7 +130,7 @@ def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     """Say whether a session has a terminal now, and how a person's own shows it."""
     find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
-    runner = call.house.runner
+    runner, terminals = call.context.runner, call.context.terminals
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
         return TerminalRow(None, False, [], can_attach=run is not None and _can_be_attached(call, run))
-    return TerminalRow(run.id, run.person, call.house.attach_command(run.id), call.house.is_used(run.id), True)
+    return TerminalRow(run.id, run.person, terminals.attach_command(run.id), terminals.is_used(run.id), True)

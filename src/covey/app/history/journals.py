@@ -29,10 +29,8 @@ class Journal:
 
     def size(self) -> int:
         """Return how much the run has written."""
-        try:
-            written = os.stat(self.path).st_size
-        except OSError:
-            return 0
+        found = files.status(self.path, follow=True)
+        written = 0 if found is None else found.st_size
         return max((written if self.end is None else min(self.end, written)) - self.start, 0)
 
     def read(self, since: int) -> tuple[bytes, int]:

@@ -1,20 +1,21 @@
-"""The verbs that read the log: events, alerts, and the project at a glance."""
+"""The verbs that read the log: events and alerts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from msgspec import Raw
 
-from covey.app.shapes.log import AlertRow, EventRow, ListAlerts, ListEvents
-from covey.app.verbs import Call, missing, verb
-from covey.core.events import KINDS, Event, noun
-from covey.core.mail import addresses
-from covey.core.rights import PARTLY
-from covey.core.visibility import visible
+from covey.app.context import Call
+from covey.app.shapes.history.log import AlertRow, EventRow, ListAlerts, ListEvents
+from covey.app.verbs import verb
+from covey.core.events import Event, noun
+from covey.core.nouns import BY_NAME, KINDS, Audience, missing
+from covey.core.people.comments import Comment
+from covey.core.people.mail import Message, addresses
+from covey.core.people.rights import PARTLY
+from covey.core.people.visibility import AUDIENCES, visible
 from covey.errors import Invalid
-from covey.store import rows
 
 
 @verb("log.list", "GET /api/log", ListEvents, list[EventRow], may=PARTLY)
@@ -31,7 +32,7 @@ def check_origin(call: Call, log: str | None) -> None:
     if log is None:
         return
     call.only_owner("read the logs of other origins")
-    if not call.tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (log,)):
+    if call.tx.end_of_origin(log) is None:
         raise missing("imported log", log)
 
 
@@ -62,45 +63,27 @@ def _concerned(call: Call, event: Event, viewer: str) -> Collection[str]:
         case "session":
             return (event.subject,)
         case "mail":
-            message = call.tx.get(rows.MESSAGES, event.subject)
+            message = call.tx.get(Message, event.subject)
             if message is None:
                 return ()
             to = viewer if message.to in addresses(viewer, call.known(viewer).role) else message.to
             return (message.sender, to)
-        case "run" | "question" | "alert" | "proposal" as kind:
-            row = call.tx.get(_ROWS[kind], event.subject)
-            return () if row is None or row.session is None else (row.session,)
         case "comment":
-            comment = call.tx.get(rows.COMMENTS, event.subject)
+            comment = call.tx.get(Comment, event.subject)
             return () if comment is None or comment.to is None else (comment.to,)
-    return ()
-
-
-_ROWS: dict[str, rows.Table[Any]] = {
-    "run": rows.RUNS,
-    "question": rows.QUESTIONS,
-    "alert": rows.ALERTS,
-    "proposal": rows.PROPOSALS,
-}
+    kept = BY_NAME[noun(event.kind)].rows
+    if kept is None or AUDIENCES[event.kind] is not Audience.CONCERNED:
+        return ()
+    row = call.tx.get(kept.row, event.subject)
+    return () if row is None or row.session is None else (row.session,)
 
 
 @verb("alert.list", "GET /api/alerts", ListAlerts, list[AlertRow], may=PARTLY)
 def list_alerts(call: Call, asked: ListAlerts) -> list[AlertRow]:
     """List the alerts, the newest first; a session sees its own."""
-    where, values = ("", ()) if call.who.session is None else ("WHERE session = ? ", (call.who.session,))
-    found = call.tx.find(rows.ALERTS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
-    return [AlertRow.of(alert) for alert in found]
+    return [AlertRow.of(alert) for alert in call.tx.last_alerts(asked.limit, call.who.session)]
 
 
 def event_row(event: Event) -> EventRow:
     """Return an event as it is answered."""
-    return EventRow(
-        seq=event.seq,
-        time=event.time,
-        actor=event.actor,
-        kind=event.kind,
-        subject=event.subject,
-        data=Raw(event.data),
-        key=event.key,
-        prev=event.prev.hex(),
-    )
+    return EventRow.of(event, data=Raw(event.data), prev=event.prev.hex())

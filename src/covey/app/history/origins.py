@@ -7,22 +7,19 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from covey.app.context import Call
 from covey.app.shapes.forms import Asked, Nothing
-from covey.app.verbs import Call, verb
+from covey.app.verbs import verb
 from covey.core.events import FIRST, Event, Forgotten, Imported
-from covey.core.origins import Line, follow
-from covey.core.rights import OWNER_ONLY
+from covey.core.history.origins import Line, follow
+from covey.core.people.rights import OWNER_ONLY
 from covey.errors import Invalid, NotFound, Refused
+from covey.store.engine.audit import prune as prune_texts
 from covey.store.tx import Tx
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 LogId = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")]
 _Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-
-_INSERT = (
-    "INSERT INTO origin_events (log, seq, time, actor, kind, subject, data, key, prev, hash, withheld)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 class OriginEvent(Asked, frozen=True, kw_only=True):
@@ -83,22 +80,17 @@ def import_origin(call: Call, asked: ImportOrigin) -> Origin:
     tx = call.tx
     if asked.log == tx.head.log:
         raise Refused(f"{asked.log} is this project's own log.")
-    found = tx.db.rows("SELECT seq, hash FROM origins WHERE log = ?", (asked.log,))
-    if not found and not asked.events:
+    known = tx.end_of_origin(asked.log)
+    if known is None and not asked.events:
         raise Invalid("An import of a log that is not known here begins with its events.")
-    seq, link = found[0] if found else (0, FIRST)
+    seq, link = known or (0, FIRST)
     for given in asked.events:
         line = _line(given)
         follow(asked.log, line, seq, link)
-        tx.db.run(_INSERT, (asked.log, *line.event.__dict__.values(), line.hash, int(given.withheld)))
+        tx.add_to_origin(asked.log, line)
         seq, link = line.event.seq, line.hash
     if asked.events:
-        tx.db.run(
-            "INSERT INTO origins (log, seq, hash, at) VALUES (?, ?, ?, ?) ON CONFLICT (log)"
-            " DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at",
-            (asked.log, seq, link, tx.now),
-        )
-        tx.wrote = True
+        tx.put_origin(asked.log, seq, link)
     news = seq - _told(tx, asked.log)
     if news > 0 and not asked.more:
         tx.append(call.actor(None), asked.log, Imported(asked.log, news))
@@ -119,10 +111,10 @@ def _line(given: OriginEvent) -> Line:
 def _told(tx: Tx, log: str) -> int:
     """Return how many events of an origin this log says that were imported: an import that broke off said nothing."""
     told = 0
-    for kind, data in tx.db.rows("SELECT kind, data FROM events WHERE subject = ? ORDER BY seq", (log,)):
-        if kind == "log.imported":
-            told += msgspec.json.decode(data, type=Imported).events
-        elif kind == "log.forgotten":
+    for event in tx.events(subject=log, limit=-1):
+        if event.kind == "log.imported":
+            told += msgspec.json.decode(event.data, type=Imported).events
+        elif event.kind == "log.forgotten":
             told = 0
     return told
 
@@ -133,11 +125,9 @@ def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
     tx = call.tx
     if asked.log == tx.head.log:
         raise Refused(f"{asked.log} is this project's own log, which is always kept whole.")
-    if not tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (asked.log,)):
+    if tx.end_of_origin(asked.log) is None:
         raise NotFound(f"There is no imported log {asked.log}.", hint="covey log import takes it in.")
-    events = tx.db.rows("SELECT count(*) FROM origin_events WHERE log = ?", (asked.log,))[0][0]
-    tx.db.run("DELETE FROM origin_events WHERE log = ?", (asked.log,))
-    tx.db.run("DELETE FROM origins WHERE log = ?", (asked.log,))
+    events = tx.drop_origin(asked.log)
     tx.append(call.actor(None), asked.log, Forgotten(asked.log, events))
     return ForgetAnswer(asked.log, events)
 
@@ -145,8 +135,6 @@ def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
 @verb("log.prune", "POST /api/log/prune", Nothing, PruneAnswer, may=OWNER_ONLY, long=True)
 def prune(call: Call, asked: Nothing) -> PruneAnswer:
     """Remove long texts of ended tasks and old mail whose time is over; ask until none is left."""
-    keep = call.house.config.log
-    from covey.store.audit import prune as prune_texts  # all commands start with this module, and one prunes
-
+    keep = call.context.config.log
     pruned = prune_texts(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
     return PruneAnswer(0, 0) if pruned is None else PruneAnswer(pruned.blobs, pruned.size)

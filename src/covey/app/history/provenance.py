@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
+import pathlib
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Annotated
 
-from covey.app import edits, journals, transcripts
-from covey.app.costs import spent_by
-from covey.app.queued import approver
-from covey.app.shapes.gates import GateRow
-from covey.app.shapes.landings import LandingRow
-from covey.app.shapes.merges import MergeRow
-from covey.app.shapes.runs import RunRow
-from covey.app.shapes.whence import AskWhy, LineWhy, Passage, WhyTask
-from covey.app.verbs import Call, verb
-from covey.core import runs
-from covey.core.merges import Merge
-from covey.core.rights import PARTLY
-from covey.core.signals import Calls
-from covey.core.spending import Used
+from msgspec import Meta, Struct
+
+from covey.app.context import Call
+from covey.app.fleet.fleet_verbs import run_row
+from covey.app.history import run_edits, run_output, transcripts
+from covey.app.merging.merge_lookup import approver
+from covey.app.shapes.fleet.runs import RunRow
+from covey.app.shapes.forms import Answered, Asked, Commit, Path
+from covey.app.shapes.merging.gates import GateRow, LandingRow
+from covey.app.shapes.merging.merges import MergeRow
+from covey.app.verbs import verb
+from covey.core.board import tasks
+from covey.core.board.tasks import Task
+from covey.core.fleet import runs
+from covey.core.fleet.signals import Calls
+from covey.core.history.transcripts import USES, Transcript
+from covey.core.merging.gates import Gate
+from covey.core.merging.merges import Merge
+from covey.core.people.rights import PARTLY
 from covey.core.texts import redact
-from covey.core.transcripts import USES, Transcript
-from covey.errors import CoveyError
-from covey.store import rows
 from covey.values import dataclass
 
 RUNS = 20
@@ -34,53 +37,103 @@ SHORT = 3
 """Characters below which the text of a line says nothing of where it was written."""
 
 
+class AskWhy(Asked, frozen=True, kw_only=True):
+    """A line of a file: its text, the commit that brought it, and the task and merge that are known of that."""
+
+    path: Path
+    commit: Commit
+    text: Annotated[str, Meta(max_length=16_384)] = ""
+    task: Annotated[str, Meta(max_length=64)] | None = None
+    merge: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """A place in the transcript of a run: the number of its line, when that was said if it is known, and what is near.
+
+    `exact`: the very text of the line was written there; else it is the last use of a tool on the file.
+    """
+
+    run: str
+    session: str
+    line: int
+    at: float | None
+    exact: bool
+    lines: list[str]
+
+
+class WhyTask(Answered, frozen=True, kw_only=True):
+    """The task for which a line was written."""
+
+    id: str
+    title: str
+    body: str
+    done_when: tuple[str, ...]
+    status: tasks.Status
+
+
+class LineWhy(Struct, frozen=True, kw_only=True):
+    """Where a line comes from: its merge, task, run, gate and landing, who approved it, and where it was written."""
+
+    commit: str
+    merge: MergeRow | None
+    task: WhyTask | None
+    run: RunRow | None
+    model: str | None
+    gate: GateRow | None
+    landing: LandingRow | None
+    approved_by: str | None
+    passage: Passage | None
+
+
 @verb("line.why", "GET /api/why", AskWhy, LineWhy, may=PARTLY, long=True)
 def why(call: Call, asked: AskWhy) -> LineWhy:
     """Say where a line comes from: its merge, task, run, gate and landing, and where in a transcript it was written.
 
     A session is told of its own runs only.
     """
-    merge = None if asked.merge is None else call.tx.get(rows.MERGES, asked.merge)
-    task = call.tx.task(merge.task if merge is not None else asked.task or "")
-    merge = merge or (None if task is None else call.tx.last_merge(task.id))
+    merge, task = _work(call, asked)
     landing = None if merge is None or merge.landing is None else call.tx.landing(merge.landing)
-    tried = [] if task is None else _runs(call, task.id, merge)
-    tried = [run for run in tried if call.who.session in (None, run.session)]
-    found = next((place for run in tried if (place := _passage(call, run, asked)) is not None), None)
-    run = next((each for each in tried if found is not None and each.id == found.run), tried[0] if tried else None)
-    gate = None if landing is None or landing.gate is None else call.tx.get(rows.GATES, landing.gate)
+    gate = None if landing is None or landing.gate is None else call.tx.get(Gate, landing.gate)
+    run, passage = (None, None) if task is None else _written(call, task, merge, asked)
     return LineWhy(
         commit=asked.commit,
         merge=None if merge is None else MergeRow.of(merge),
-        task=None
-        if task is None
-        else WhyTask(
-            id=task.id,
-            title=task.title,
-            body=call.tx.text(task.body),
-            done_when=task.done_when,
-            status=task.status,
-        ),
-        run=None if run is None else RunRow.of(run, spent_by(call, "run", [run.id]).get(run.id, Used())),
+        task=None if task is None else WhyTask.of(task, body=call.tx.text(task.body)),
+        run=None if run is None else run_row(call, run),
         model=None if run is None else _model(call, run),
         gate=None if gate is None else GateRow.of(gate),
         landing=None if landing is None else LandingRow.of(landing),
         approved_by=None if merge is None else approver(call, merge),
-        passage=found,
+        passage=passage,
     )
+
+
+def _work(call: Call, asked: AskWhy) -> tuple[Merge | None, Task | None]:
+    """Return the merge and the task that brought a line, as far as they are known."""
+    merge = None if asked.merge is None else call.tx.get(Merge, asked.merge)
+    task = call.tx.task(merge.task if merge is not None else asked.task or "")
+    return merge or (None if task is None else call.tx.last_merge(task.id)), task
+
+
+def _written(call: Call, task: Task, merge: Merge | None, asked: AskWhy) -> tuple[runs.Run | None, Passage | None]:
+    """Return the run that wrote a line and the place where it did; if none tells, the last run that can have."""
+    tried = [run for run in _runs(call, task.id, merge) if call.who.session in (None, run.session)]
+    for run in tried:
+        passage = _passage(call, run, asked)
+        if passage is not None:
+            return run, passage
+    return next(iter(tried), None), None
 
 
 def _runs(call: Call, task: str, merge: Merge | None) -> list[runs.Run]:
     """Return the runs for a task that can have written what a merge brought, the newest first."""
-    found = call.tx.last_runs("task", task, RUNS)
-    return [run for run in found if merge is None or run.begun <= merge.queued]
+    return [run for run in call.tx.last_runs("task", task, RUNS) if merge is None or run.begun <= merge.queued]
 
 
 def _model(call: Call, run: runs.Run) -> str | None:
     """Return the model that wrote most in a run, else the one that was asked for."""
-    sql = "SELECT model FROM spends WHERE run = ? GROUP BY model ORDER BY sum(output) DESC LIMIT 1"
-    found = call.tx.db.rows(sql, (run.id,))
-    return (str(found[0][0]) if found else run.model) or None
+    found = call.tx.main_model(run.id)
+    return (run.model if found is None else found) or None
 
 
 # The place in the transcript
@@ -88,54 +141,24 @@ def _model(call: Call, run: runs.Run) -> str | None:
 
 def _passage(call: Call, run: runs.Run, asked: AskWhy) -> Passage | None:
     """Return the last place in the transcript of a run where a line was written; None if nothing tells."""
-    if call.house.runs is None:
+    if call.context.runner is None or call.context.runs is None:
         return None
-    folder = call.house.runs / run.id
     said = _Said(asked.text, asked.path)
-    reader, output = _stream(call, run, folder)
-    if reader is not None and output is not None:
-        said.listen(reader, output)
+    source = run_output.source_of(call, run)
+    if source.output is not None and source.reader is not None:
+        said.listen(source.reader, source.output)
     else:
-        said.read(_kept(folder) or _printed(call, run))
+        printed = () if source.output is None else transcripts.whole(source.output, None)
+        said.read(_kept(call.context.runs / run.id) or list(printed))
     return said.passage(run)
 
 
-def _stream(call: Call, run: runs.Run, folder: Path) -> tuple[edits.Reader | None, edits.Output | None]:
-    """Return what understands the stream of a run, and the stream, as long as it is there whole."""
-    from covey.agents import registry  # few commands read what an agent said, and all of them start with this module
-    from covey.agents.agent import terminal_of
-
-    runner = call.house.runner
-    try:
-        agent = registry.find(run.agent, call.house.config.declared())
-    except CoveyError:
-        return None, None
-    journal, terminal = journals.find(folder), terminal_of(run, agent)
-    if terminal is not None and journal is not None and journal.size():
-        return terminal.read, journal.read
-    if runner is None or run.runner != runs.PROCESS or not agent.traits.speaks or not runner.look(run.id).size:
-        return None, None
-    return edits.reader(agent, folder, run), lambda since: runner.output(run.id, since)
-
-
-def _kept(folder: Path) -> list[str]:
+def _kept(folder: pathlib.Path) -> list[str]:
     """Return the lines of the transcript that was kept of a run."""
-    lines: list[str] = []
-    at = 0
-    while True:
-        part = transcripts.kept(folder, at)
-        if part is None or part[1] == at or not part[0]:
-            return lines
-        lines += part[0].splitlines()
-        at = part[1]
-
-
-def _printed(call: Call, run: runs.Run) -> list[str]:
-    """Return what a run printed that has no stream with a structure."""
-    runner = call.house.runner
-    if runner is None or not runner.look(run.id).size:
-        return []
-    return list(transcripts.whole(lambda since: runner.output(run.id, since), None))
+    text, at = "", 0
+    while (part := transcripts.kept(folder, at)) is not None and part[0]:
+        text, at = text + part[0], part[1]
+    return text.splitlines()
 
 
 @dataclass(frozen=True)
@@ -171,10 +194,10 @@ class _Said:
         self._line = text.strip()
         self._texts = _spellings(self._line) if len(self._line) >= SHORT else ()
 
-    def listen(self, reader: edits.Reader, output: edits.Output) -> None:
-        """Read a stream, each line of which may be the use of a tool."""
+    def listen(self, reader: run_edits.Reader, output: run_edits.Output) -> None:
+        """Read a stream; each of its lines may be the use of a tool."""
         transcript = Transcript()
-        for raw in edits.lines_of(output):
+        for raw in run_edits.lines_of(output):
             line = raw.decode(errors="replace")
             signals = reader(line)
             told = transcript.take(signals)
@@ -185,7 +208,7 @@ class _Said:
 
     def _note(self, number: int, call: Calls, line: str) -> None:
         """Note the use of a tool if it can have written what is looked for."""
-        at = edits.moment_of(line)
+        at = run_edits.moment_of(line)
         written = [row for row, each in enumerate(call.edit.splitlines(), 1) if self._is_written(each)]
         if written and self._path in f"{call.about}\n{line}":
             self.edit = _Place(number, number + written[-1], at)
@@ -198,7 +221,7 @@ class _Said:
         return bool(self._texts) and each.startswith("+") and each[1:].strip() == self._line
 
     def read(self, lines: Sequence[str]) -> None:
-        """Read a transcript of which only the words are left."""
+        """Read a transcript that has only its words left."""
         self.lines += lines
         used = path_used = None
         for number, line in enumerate(lines):

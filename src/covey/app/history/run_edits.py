@@ -8,9 +8,9 @@ from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 
-from covey.app import journals
-from covey.core.runs import Run
-from covey.core.signals import Calls, Signal
+from covey.app.history import journals
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Calls, Signal
 from covey.values import dataclass
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.

@@ -10,14 +10,16 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from covey.app import fleet, transcripts
-from covey.app.edits import Output, Reader, WithEdits
+from covey.agents.streams import ESCAPE_SEQUENCE
+from covey.app.context import Call
+from covey.app.fleet import fleet_verbs
+from covey.app.history import run_output, transcripts
+from covey.app.history.run_edits import Reader, WithEdits
 from covey.app.shapes.forms import Asked
-from covey.app.transcripts import KEPT
-from covey.app.verbs import Call, missing, verb
-from covey.core import runs
-from covey.core.rights import OWN
-from covey.core.signals import (
+from covey.app.verbs import verb
+from covey.core.fleet import runs
+from covey.core.fleet.sessions import Session
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -36,9 +38,10 @@ from covey.core.signals import (
     Waits,
     Works,
 )
+from covey.core.history.actions import USE_MARK
+from covey.core.history.transcripts import ASKS, CAME, COMPACTS, ENDS, SAYS, TROUBLE, USES, Transcript
+from covey.core.people.rights import OWN
 from covey.core.texts import redact
-from covey.core.transcripts import ASKS, CAME, COMPACTS, ENDS, EXACT, SAYS, TROUBLE, USES, Transcript
-from covey.errors import Unavailable
 from covey.values import dataclass
 
 Kind = Literal["told", "said", "tool", "result", "asks", "note", "cost", "done", "printed"]
@@ -47,7 +50,6 @@ TEXT = 16 * 1024
 """Characters of one entry; whoever wants all of it reads the logs."""
 ABOUT = 2000
 PROMPT = "prompt.md"
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x1b\\|\x07|\Z)|[ -/]*[0-~])", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKS: dict[str, Kind] = {
     SAYS: "said",
@@ -100,17 +102,16 @@ class ReadEntries(Asked, frozen=True, kw_only=True):
 @verb("session.transcript", "GET /api/sessions/{name}/transcript", ReadEntries, Reading, may=OWN)
 def read(call: Call, asked: ReadEntries, name: str) -> Reading:
     """Read what a run of a session said and did, from a byte on, as entries: messages, tools, edits, costs."""
-    if call.tx.session(name) is None:
-        raise missing("session", name)
-    run = fleet.run_of(call, name, asked.run)
-    source = _source(call, run)
-    since = asked.since if asked.since >= 0 else max(source.size + asked.since, 0)
+    call.find(Session, name)
+    run = fleet_verbs.run_of(call, name, asked.run)
+    source = run_output.source_of(call, run)
+    since = source.place(asked.since)
     if source.output is None:
-        text, since, following = _kept(call, run, asked.since)
+        text, since, following = run_output.kept(call, run, asked.since)
         entries = from_lines(text, since) if source.reader is not None else _printed(text, since)
     elif source.reader is None:
         text, following = transcripts.raw(source.output, since, source.size, alive=source.alive)
-        entries = from_plain(text, since, fleet.words_of(call, run))
+        entries = from_plain(text, since, run_output.words_of(call, run))
     else:
         part = transcripts.lines_from(source.output, since, source.size, alive=source.alive)
         since, following = part.start, part.following
@@ -123,44 +124,11 @@ def read(call: Call, asked: ReadEntries, name: str) -> Reading:
     return Reading(run.id, [_redacted(entry) for entry in entries], since, following, source.alive)
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where the words of a run are: in what it printed or wrote, or, without an output, in what was kept of it."""
-
-    output: Output | None
-    reader: Reader | None
-    """What understands them; without one they are plain lines."""
-    size: int
-    alive: bool
-
-
-def _source(call: Call, run: runs.Run) -> Source:
-    runner = call.house.runner
-    if runner is None:
-        raise Unavailable("Nothing can be read of runs here.")
-    seen = runner.look(run.id)
-    reader, journal = fleet.reader_of(call, run, alive=seen.alive)
-    gone = not seen.size or (run.runner == runs.TMUX and journal is None)
-    if gone and not seen.alive and call.house.runs is not None and (call.house.runs / run.id / KEPT).exists():
-        return Source(None, reader, 0, alive=False)
-    if journal is not None:
-        return Source(journal.read, reader, journal.size(), seen.alive)
-    return Source(lambda since: runner.output(run.id, since), reader, seen.size, seen.alive)
-
-
-def _kept(call: Call, run: runs.Run, since: int) -> tuple[str, int, int]:
-    """Return a part of the transcript that was kept, where it begins, and where the next part does."""
-    assert call.house.runs is not None
-    found = transcripts.kept(call.house.runs / run.id, since)
-    text, following = found or ("", max(since, 0))
-    return text, following - len(text.encode()), following
-
-
 def _told(call: Call, run: runs.Run) -> Iterable[Entry]:
     """Yield what a run was told at its beginning, if that is still there."""
-    if call.house.runs is not None:
+    if call.context.runs is not None:
         try:
-            text = (call.house.runs / run.id / PROMPT).read_text(encoding="utf-8", errors="replace")
+            text = (call.context.runs / run.id / PROMPT).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return
         yield Entry(0, "told", _cut(text))
@@ -203,7 +171,7 @@ def _entry(place: int, signal: Signal) -> Entry | None:
         case Said(text):
             return Entry(place, "said", _cut(text)) if text else None
         case Calls(name, tool, about, edit):
-            return Entry(place, "tool", tool=tool, about=EXACT.sub("", about)[:ABOUT], call=name, edit=edit)
+            return Entry(place, "tool", tool=tool, about=USE_MARK.sub("", about)[:ABOUT], call=name, edit=edit)
         case Called(name, failed, _, output):
             return Entry(place, "result", _cut(output), call=name, failed=failed)
         case Asks():
@@ -245,7 +213,7 @@ def from_output(data: bytes, start: int, reader: Reader) -> list[Entry]:
     return telling.entries
 
 
-# From what was kept, or is no stream
+# From what was kept, or is not a stream
 
 
 def from_lines(text: str, start: int) -> list[Entry]:
@@ -275,7 +243,7 @@ def _longer(last: Entry, shown: str) -> Entry:
 def _marked(place: int, kind: Kind, text: str, mark: str) -> Entry:
     if kind == "tool":
         tool, _, about = text.partition(": ")
-        return Entry(place, "tool", tool=tool, about=EXACT.sub("", about)[:ABOUT])
+        return Entry(place, "tool", tool=tool, about=USE_MARK.sub("", about)[:ABOUT])
     return Entry(place, kind, _cut(_clean(text)), failed=mark == TROUBLE)
 
 
@@ -301,7 +269,7 @@ def _printed(text: str, place: int) -> list[Entry]:
 
 def _clean(text: str) -> str:
     """Return what a program printed without what moves a cursor."""
-    return _CONTROL.sub("", _ESCAPE.sub("", text))
+    return _CONTROL.sub("", ESCAPE_SEQUENCE.sub("", text))
 
 
 def _cut(text: str) -> str:
@@ -310,7 +278,4 @@ def _cut(text: str) -> str:
 
 def _redacted(entry: Entry) -> Entry:
     texts = {name: redact(value) for name in ("text", "about", "edit") if (value := getattr(entry, name))}
-    changed = {name: value for name, value in texts.items() if value != getattr(entry, name)}
-    if not changed:
-        return entry
-    return Entry(**{name: changed.get(name, getattr(entry, name)) for name in entry.__struct_fields__})
+    return replace(entry, **texts)

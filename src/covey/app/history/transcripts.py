@@ -8,20 +8,20 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from covey.app.edits import LINE, Output, Reader, WithEdits
-from covey.core.dispatch import MOST_OUTPUT
-from covey.core.signals import Said
+from covey.app.history.run_edits import LINE, Output, Reader, WithEdits
+from covey.core.fleet.next_step import MAX_OUTPUT_BYTES
+from covey.core.fleet.signals import Said
+from covey.core.history.transcripts import Transcript
 from covey.core.texts import redact
-from covey.core.transcripts import Transcript
 from covey.errors import Unavailable
 from covey.values import dataclass
 
-KEPT = "transcript.gz"
+TRANSCRIPT_FILE = "transcript.gz"
 """The redacted transcript of a run that has ended, beside what is left of its output."""
 PART = 256 * 1024
 """Bytes of a transcript that are answered at once."""
 BACK = 64 * 1024
-NEAR = 16 * 1024
+SECRET_LOOKBACK_BYTES = 16 * 1024
 """Bytes before a place that are looked at, so that no secret is shown from its middle on."""
 KEY_LINES = 200
 """Lines that a private key may have."""
@@ -35,8 +35,10 @@ def raw(output: Output, since: int, size: int, *, alive: bool) -> tuple[str, int
         data = data[: data.rfind(b"\n") + 1]
     elif alive or following < size:
         data, following = _whole(data, following)
-    head = _between(output, max(0, since - NEAR), since) if data else b""
-    shown, full = (redact(_plain(part)) for part in (head, head + data))
+    head = _between(output, max(0, since - SECRET_LOOKBACK_BYTES), since) if data else b""
+    # The ends of lines are a terminal's own if it was printed there.
+    texts = (part.replace(b"\r\n", b"\n").decode(errors="replace") for part in (head, head + data))
+    shown, full = map(redact, texts)
     return full[_same(shown, full) :], following
 
 
@@ -58,7 +60,7 @@ def plain(output: Output, reader: Reader, since: int, size: int, *, alive: bool)
 
 
 def worded(text: str, reader: Reader) -> str:
-    """Return printed lines, of which those in covey's own words are as a transcript has them."""
+    """Return printed lines; those in covey's own words become what a transcript says."""
     transcript = Transcript()
     return "".join(_worded(line, reader, transcript) for line in text.splitlines(keepends=True))
 
@@ -68,11 +70,6 @@ def _worded(line: str, reader: Reader, transcript: Transcript) -> str:
     if not signals or any(isinstance(signal, Said) for signal in signals):
         return line
     return "".join(f"{each}\n" for each in transcript.take(signals))
-
-
-def _plain(data: bytes) -> str:
-    """Return bytes as text; the ends of lines are a terminal's own if it was printed there."""
-    return data.replace(b"\r\n", b"\n").decode(errors="replace")
 
 
 def _same(one: str, other: str) -> int:
@@ -201,7 +198,7 @@ def whole(output: Output, reader: Reader | None, words: Reader | None = None) ->
     """
     transcript, rest, at = Transcript(), b"", 0
     while True:
-        data, at = output(at) if at <= MOST_OUTPUT else (b"", at)
+        data, at = output(at) if at <= MAX_OUTPUT_BYTES else (b"", at)
         *lines, rest = (rest + data).split(b"\n")
         if len(rest) > LINE:
             rest = b"! a line that was too long"
@@ -215,8 +212,8 @@ def whole(output: Output, reader: Reader | None, words: Reader | None = None) ->
             yield from redact(text).split("\n")
         if not data:
             break
-    if at > MOST_OUTPUT:
-        yield f"! the rest, beyond {MOST_OUTPUT // 1024**2} MiB, is left out"
+    if at > MAX_OUTPUT_BYTES:
+        yield f"! the rest, beyond {MAX_OUTPUT_BYTES // 1024**2} MiB, is left out"
 
 
 def _open_key(lines: list[bytes]) -> list[bytes]:
@@ -233,7 +230,7 @@ def _open_key(lines: list[bytes]) -> list[bytes]:
 
 def kept(folder: Path, since: int) -> tuple[str, int] | None:
     """Return a part of the transcript that was kept of a run, from a byte on, None if none was kept."""
-    path = folder / KEPT
+    path = folder / TRANSCRIPT_FILE
     try:
         with open(path, "rb") as packed:
             packed.seek(-4, os.SEEK_END)

@@ -6,22 +6,22 @@ import math
 import shlex
 from collections.abc import Iterable, Sequence
 
-from covey.app.mail import tell
-from covey.app.pulses import of_lease, of_session
-from covey.app.verbs import Call
-from covey.core import force, leases, scheduling
-from covey.core.fold import resource_rows
-from covey.core.leases import Expired, Given, Lease, Origin, State, Taken, Waiting
+from covey.app.context import Call
+from covey.app.fleet.heartbeats import of_lease, of_session
+from covey.app.people.mail import tell
+from covey.core.board import scheduling
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet.sessions import COVEY, SessionKind
+from covey.core.leases import leases, write_policy
+from covey.core.leases.leases import Expired, Given, Lease, LeaseState, Origin, Taken, Waiting
+from covey.core.nouns import ResourceRow, resource_rows
 from covey.core.quotes import named, names
-from covey.core.sessions import COVEY, Kind
-from covey.core.tasks import Status, Task
 from covey.errors import Refused
-from covey.store import rows
 
 HELD = (Status.DOING, Status.REVIEW, Status.MERGING)
 """Where a task stands while the leases that came with it last."""
-MANY = 20
-"""Globs of a scope beyond which leasing them is nothing for the event loop."""
+LONG_SCOPE_GLOBS = 20
+"""Above this many globs the leases of a scope are taken off the event loop."""
 Waits = dict[str, list[tuple[int, list[str]]]]
 
 
@@ -29,16 +29,11 @@ def enter(call: Call, wish: leases.Wish) -> Lease:
     """Write a lease that is taken, or waited for, and the event."""
     seq = call.tx.next_seq
     lease = leases.first(f"lease-{seq}", seq, wish, call.tx.now)
-    call.tx.insert(rows.LEASES, lease)
+    call.tx.insert(lease)
     for resource in resource_rows(lease):
-        call.tx.insert(rows.LEASE_RESOURCES, resource)
+        call.tx.insert(resource)
     call.tx.append(wish.holder, lease.id, wish, lease)
     return lease
-
-
-def end(call: Call, lease: Lease, event: Given | Expired, actor: str) -> Lease:
-    """Write a lease as it is after its end, and grant what waited for it."""
-    return end_all(call, [(lease, event)], actor)[0]
 
 
 def end_all(call: Call, ending: Iterable[tuple[Lease, Given | Expired]], actor: str) -> list[Lease]:
@@ -51,13 +46,13 @@ def end_all(call: Call, ending: Iterable[tuple[Lease, Given | Expired]], actor: 
 
 def _end(call: Call, lease: Lease, event: Given | Expired, actor: str) -> Lease:
     after = leases.apply(lease, event, call.tx.now)
-    call.tx.update(rows.LEASES, lease, after)
+    call.tx.put(lease, after)
     for resource in lease.resources:
-        call.tx.delete(rows.LEASE_RESOURCES, lease.id, resource)
+        call.tx.delete(ResourceRow, lease.id, resource)
     call.tx.drop_crossings(lease.id)
     call.tx.append(actor, lease.id, event, after)
     call.tx.drop_pulse(of_lease(lease.id))
-    call.house.pulses.forget(of_lease(lease.id))
+    call.context.pulses.forget(of_lease(lease.id))
     return after
 
 
@@ -65,32 +60,25 @@ def _call_up(call: Call, ended: Sequence[Lease]) -> None:
     """Grant what nothing stands in the way of any more, first come, first served."""
     freed = (resource for lease in ended for resource in lease.resources)
     for lease in call.tx.leases_near(freed):
-        if lease.state is State.WAITING and not in_the_way(call, lease):
+        if lease.state is LeaseState.WAITING and not in_the_way(call, lease):
             _grant(call, lease, by_hand=any(each.origin is Origin.HAND for each in ended))
 
 
 def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
-    event = leases.Granted()
-    after = leases.apply(lease, event, call.tx.now)
-    call.tx.update(rows.LEASES, lease, after)
-    call.tx.append(COVEY, lease.id, event, after)
-    # Being granted something is no sign of life: its holder may be gone, and its time goes on.
-    # Whoever waits with a command looks itself; and to stand behind a task that lands is no news to who went on.
+    call.tx.advance(lease, leases.Granted(), COVEY)
+    # Being granted something is not a sign of life: its holder may be gone, and its time goes on.
+    # A waiting command looks for itself, and whoever went on behind a task that lands needs no message.
     news = not lease.beats and (lease.origin is Origin.HAND or by_hand)
-    if news and call.known(lease.holder).kind is not Kind.PERSON:
-        text = f"{_names(lease)} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
+    if news and call.known(lease.holder).kind is not SessionKind.PERSON:
+        text = f"{names(lease.resources)} is yours now: {lease.id} (fence {lease.fence}), for which you waited."
         if lease.origin is Origin.HAND:
             text += f" Give it back when you are done: covey lease give {lease.id}{speaker(call, lease.holder)}."
         tell(call, lease.holder, text, lease.task)
 
 
-def _names(lease: Lease) -> str:
-    return names(lease.resources)
-
-
 def speaks_as(call: Call, session: str) -> str | None:
     """Return the name that a session has to give with its commands, None if its token says who it is."""
-    if not session or call.who.session == session or call.known(session).kind is not Kind.OUTSIDE:
+    if not session or call.who.session == session or call.known(session).kind is not SessionKind.OUTSIDE:
         return None
     return session
 
@@ -107,14 +95,14 @@ def in_the_way(call: Call, lease: Lease) -> list[tuple[str, str, Lease]]:
 
 def room(call: Call) -> leases.Room:
     """Return how many may hold each resource."""
-    return leases.room_of(call.house.config.leases.capacity)
+    return leases.room_of(call.context.config.leases.capacity)
 
 
 def until(call: Call, lease: Lease) -> float | None:
     """Return when a live lease ends if its holder stays silent; None if it waits, has ended, or ends with its task."""
-    if lease.state is not State.LIVE or leases.is_tied(lease):
+    if lease.state is not LeaseState.LIVE or leases.is_tied(lease):
         return None
-    pulse = call.house.pulses.seen(*_heard_by(lease))
+    pulse = call.context.pulses.seen(*_heard_by(lease))
     return (pulse.seen if pulse else lease.taken) + lease.ttl
 
 
@@ -125,7 +113,7 @@ def left(call: Call, lease: Lease) -> float:
 
 def is_silent(call: Call, lease: Lease) -> bool:
     """Say whether silence has ended a lease that is live or waits."""
-    return not leases.is_tied(lease) and call.house.pulses.expired(lease.ttl, *_heard_by(lease))
+    return not leases.is_tied(lease) and call.context.pulses.expired(lease.ttl, *_heard_by(lease))
 
 
 def strays(call: Call, found: Sequence[Lease]) -> list[Lease]:
@@ -179,7 +167,7 @@ def _tied(call: Call, task: Task) -> list[Lease]:
     return [
         lease
         for lease in call.tx.leases_of_task(task.id)
-        if leases.is_tied(lease) and lease.state in (State.LIVE, State.WAITING)
+        if leases.is_tied(lease) and lease.state in (LeaseState.LIVE, LeaseState.WAITING)
     ]
 
 
@@ -187,7 +175,7 @@ def _hold_scope(call: Call, task: Task) -> None:
     """Lease the scope of a task to who is at work on it, and let it stand in line for what others hold."""
     assert task.session is not None
     wanted = dict.fromkeys(_as_resource(glob) for glob in scheduling.scope_paths(task.scope))
-    if len(wanted) > MANY:
+    if len(wanted) > LONG_SCOPE_GLOBS:
         call.tx.take_time()
     own = [lease for lease in _tied(call, task) if lease.origin is Origin.SCOPE]
     wider = [lease for lease in own if not wanted.keys() >= set(lease.resources)]
@@ -217,25 +205,25 @@ def _as_resource(glob: str) -> str:
 
 def take_free(call: Call, session: str, task: str | None, resources: Sequence[str], origin: Origin) -> None:
     """Lease to a session what nobody else holds or waits for."""
-    ttl = call.house.config.leases.ttl
-    for start in range(0, len(resources), leases.MOST):
-        part = tuple(resources[start : start + leases.MOST])
+    ttl = call.context.config.leases.ttl
+    for start in range(0, len(resources), leases.MAX_RESOURCES):
+        part = tuple(resources[start : start + leases.MAX_RESOURCES])
         lease = enter(call, Taken(holder=session, resources=part, ttl=ttl, task=task, origin=origin))
         if not leases.is_tied(lease):
-            call.house.pulses.hear(of_lease(lease.id))
+            call.context.pulses.hear(of_lease(lease.id))
 
 
 def _tell_of_others(call: Call, task: Task, met: Iterable[tuple[str, str, Lease]]) -> None:
     """Tell who begins a task which parts of its scope are another's; what is handed in is nothing to wait for."""
     assert task.session is not None
     hard = [(mine, theirs, lease) for mine, theirs, lease in met if not gives_way(call, lease)]
-    if not hard or call.known(task.session).kind is Kind.PERSON:
+    if not hard or call.known(task.session).kind is SessionKind.PERSON:
         return
     lines = []
     for mine, theirs, lease in hard[:5]:
         mine, theirs = named(mine), named(theirs)
         whose = f" for {lease.task}" if lease.task else ""
-        waits = lease.state is State.WAITING
+        waits = lease.state is LeaseState.WAITING
         if mine == theirs:
             lines.append(f"{mine} of your scope is {'waited for' if waits else 'held'} by {lease.holder}{whose}.")
         else:
@@ -271,7 +259,9 @@ def untie(call: Call, asker: Lease) -> None:
         held_up = leases.stuck(waits)
         if not held_up:
             return
-        ring = _ring(starts, {name: waits[name] for name in held_up})
+        waits = {name: waits[name] for name in held_up}
+        rings = (leases.circle(name, waits) for name in [*starts, *sorted(waits)] if name in waits)
+        ring = next(ring for ring in rings if ring)
         victim = max(range(len(ring)), key=lambda place: _youth(call, ring[place]))
         behind = ring[(victim + 1) % len(ring)]
         ending = [
@@ -281,7 +271,11 @@ def untie(call: Call, asker: Lease) -> None:
         ]
         story = _story(call, ring)
         if asker.id in [lease.id for lease in ending]:
-            raise _circular(call, asker, story)
+            wanted = names(asker.resources)
+            raise Refused(
+                f"To wait for {wanted} would close a circle: {story}; yours is the youngest task in it.",
+                hint=f"Commit what you have, give back what you hold ({_holdings(call, asker)}), and come again.",
+            )
         end_all(call, [(lease, Expired(f"it waited in a circle: {story}")) for lease in ending], COVEY)
         for lease in ending:
             _tell_victim(call, lease, story)
@@ -327,11 +321,6 @@ def _mover(call: Call, lease: Lease) -> str:
     return _of_lease(lease) if lease.beats else lease.holder
 
 
-def _ring(starts: Sequence[str], waits: Waits) -> list[str]:
-    rings = (leases.circle(name, waits) for name in [*starts, *sorted(waits)] if name in waits)
-    return next(ring for ring in rings if ring)
-
-
 def _youth(call: Call, name: str) -> tuple[float, int]:
     """Return what is largest for the youngest task; who waits without one is younger than all."""
     waiting = _waiting(call, name)
@@ -349,20 +338,13 @@ def _story(call: Call, ring: Sequence[str]) -> str:
     return ", ".join(f"{name} waits for {other}" for name, other in zip(names, [*names[1:], names[0]], strict=True))
 
 
-def _circular(call: Call, asker: Lease, story: str) -> Refused:
-    return Refused(
-        f"To wait for {_names(asker)} would close a circle: {story}; yours is the youngest task in it.",
-        hint=f"Commit what you have, give back what you hold ({_holdings(call, asker)}), and come again.",
-    )
-
-
 def _tell_victim(call: Call, lease: Lease, story: str) -> None:
-    if call.known(lease.holder).kind is Kind.PERSON:
+    if call.known(lease.holder).kind is SessionKind.PERSON:
         return
-    names = " ".join(map(shlex.quote, lease.resources))
-    again = f"covey lease take {names} --wait --timeout {force.PATIENCE}{speaker(call, lease.holder)}"
+    quoted = " ".join(map(shlex.quote, lease.resources))
+    again = f"covey lease take {quoted} --wait --timeout {write_policy.WAIT_ADVICE_S}{speaker(call, lease.holder)}"
     text = (
-        f"Your place in line for {_names(lease)} ({lease.id}) was given up, because you waited in a "
+        f"Your place in line for {names(lease.resources)} ({lease.id}) was given up, because you waited in a "
         f"circle: {story}; yours is the youngest task in it. Commit what you have, give back what you hold "
         f"({_holdings(call, lease)}), and come again: {again}."
     )

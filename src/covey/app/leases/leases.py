@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from covey.app import limits
-from covey.app.lines import end, enter, in_the_way, left, room, untie, until
-from covey.app.pulses import of_lease
-from covey.app.shapes.claims import Held
+from covey.app.context import Call, find
+from covey.app.fleet.heartbeats import of_lease
+from covey.app.leases.lease_queue import end_all, enter, in_the_way, left, room, untie, until
+from covey.app.people import session_limits
+from covey.app.people.ownership import look_at_leases
+from covey.app.shapes.board.claims import Held
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.leases import LeaseFull, ListLeases, TakeLease
-from covey.app.standing import look_at_leases
-from covey.app.tasks import find
-from covey.app.verbs import Call, missing, verb
-from covey.core import leases
-from covey.core.leases import BEAT, Lease, Origin, State
-from covey.core.rights import OWN, OWN_ELSE_PROPOSED, SHARED
-from covey.core.sessions import Kind
+from covey.app.verbs import verb
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet.sessions import OWNER, SessionKind
+from covey.core.leases import leases
+from covey.core.leases.leases import RENEW_WITHIN_S, Lease, LeaseState, Origin
+from covey.core.people.rights import OWN, OWN_ELSE_PROPOSED, SHARED
 from covey.errors import Invalid, Refused
-from covey.store.rows import decode_payload
+from covey.store.engine.rows import decode_payload
 
 
 @verb("lease.list", "GET /api/leases", ListLeases, list[LeaseFull], may=SHARED)
@@ -31,31 +30,19 @@ def list_leases(call: Call, asked: ListLeases) -> list[LeaseFull]:
 @verb("lease.show", "GET /api/leases/{id}", Nothing, LeaseFull, may=SHARED)
 def show(call: Call, asked: Nothing, id: str) -> LeaseFull:
     """Show one lease, and what it waits for."""
-    return full(call, _find(call, id))
+    return full(call, call.find(Lease, id))
 
 
-def _look_at_paths(call: Call, asked: TakeLease) -> Callable[[], dict[str, int]] | None:
-    return look_at_leases(call, asked.resources)
-
-
-@verb(
-    "lease.take",
-    "POST /api/leases",
-    TakeLease,
-    LeaseFull,
-    may=OWN_ELSE_PROPOSED,
-    status=201,
-    ahead=_look_at_paths,
-)
+@verb("lease.take", "POST /api/leases", TakeLease, LeaseFull, may=OWN_ELSE_PROPOSED, status=201, ahead=look_at_leases)
 def take(call: Call, asked: TakeLease) -> LeaseFull:
     """Take a lease; it is refused while another holds what it meets, or stands in line with `wait`."""
     wish = _wish(call, asked)
     near = call.tx.leases_near(wish.resources)
     same = next((lease for lease in near if _is_same(wish, lease)), None)
-    if same is not None and (asked.wait or same.state is State.LIVE):
+    if same is not None and (asked.wait or same.state is LeaseState.LIVE):
         _hear(call, same)
         return full(call, same)
-    limits.check_leases(call)
+    session_limits.check_leases(call)
     if asked.wait and leases.meets(wish, near, room(call)):
         lease = _wait(call, leases.Waiting(**wish.__dict__))
     else:
@@ -69,13 +56,13 @@ def take(call: Call, asked: TakeLease) -> LeaseFull:
 def _wish(call: Call, asked: TakeLease) -> leases.Taken:
     holder = call.actor(asked.session)
     if asked.task is not None:
-        find(call.tx, asked.task)
-    ttl = call.house.config.leases.ttl if asked.ttl is None else asked.ttl
+        _check_task(find(call.tx, asked.task), holder)
+    ttl = call.context.config.leases.ttl if asked.ttl is None else asked.ttl
     return leases.Taken(
         holder=holder,
         resources=tuple(dict.fromkeys(leases.resource(text) for text in asked.resources)),
         shared=asked.shared,
-        ttl=min(asked.ttl or BEAT, BEAT) if asked.beats else ttl,
+        ttl=min(asked.ttl or RENEW_WITHIN_S, RENEW_WITHIN_S) if asked.beats else ttl,
         task=asked.task or _task_of(call, holder),
         reason=call.line(asked.reason, "The reason"),
         beats=asked.beats,
@@ -83,14 +70,24 @@ def _wish(call: Call, asked: TakeLease) -> leases.Taken:
     )
 
 
+def _check_task(task: Task, holder: str) -> None:
+    """Refuse a lease that a session would hold for what another is at work on; the owner may name any task."""
+    if holder == OWNER or task.status is not Status.DOING or task.session == holder:
+        return
+    raise Refused(
+        f"{task.id} is held by {task.session}, so {holder} can hold nothing for it.",
+        hint=f"Name a task of {holder}, or leave the task out.",
+    )
+
+
 def _is_own(lease: Lease | None, holder: str) -> bool:
     """Say whether a lease is one under which a command of this holder can run."""
-    return lease is not None and lease.holder == holder and lease.state is leases.State.LIVE
+    return lease is not None and lease.holder == holder and lease.state is leases.LeaseState.LIVE
 
 
 def _task_of(call: Call, holder: str) -> str | None:
     """Return the one task that a session is at work on, so that whoever meets its lease knows what it is for."""
-    held = [] if call.known(holder).kind is Kind.PERSON else call.tx.held_by(holder)
+    held = [] if call.known(holder).kind is SessionKind.PERSON else call.tx.held_by(holder)
     return held[0].id if len(held) == 1 else None
 
 
@@ -123,28 +120,22 @@ def give(call: Call, asked: Held, id: str) -> LeaseFull:
     """Give a lease, or a place in line, back; the owner may end anyone's."""
     lease = _held(call, id, asked)
     actor = call.actor(asked.session)
-    return full(call, end(call, lease, leases.Given(actor), actor))
+    return full(call, end_all(call, [(lease, leases.Given(actor))], actor)[0])
 
 
 def full(call: Call, lease: Lease) -> LeaseFull:
     """Return a lease with the time at which it ends, or with what it waits for."""
-    met = in_the_way(call, lease) if lease.state is State.WAITING else []
-    return LeaseFull.of(lease, until(call, lease), tuple(dict.fromkeys(other.id for _, _, other in met)))
-
-
-def _find(call: Call, lease_id: str) -> Lease:
-    lease = call.tx.lease(lease_id)
-    if lease is None:
-        raise missing("lease", lease_id)
-    return lease
+    met = in_the_way(call, lease) if lease.state is LeaseState.WAITING else []
+    behind = tuple(dict.fromkeys(other.id for _, _, other in met))
+    return LeaseFull.of(lease, until=until(call, lease), behind=behind)
 
 
 def _held(call: Call, lease_id: str, asked: Held) -> Lease:
-    lease = _find(call, lease_id)
+    lease = call.find(Lease, lease_id)
     actor = call.actor(asked.session)
     if not call.who.is_owner and asked.fence is None:
         raise Invalid("The fence of the lease is missing.", hint="Send the fence that taking it answered.")
-    if lease.state is State.EXPIRED:
+    if lease.state is LeaseState.EXPIRED:
         why = _why_expired(call, lease)
         raise Refused(f"{lease.id} has ended: it was expired ({why}).", hint="Take the lease again.")
     anyone = call.who.is_owner and asked.session is None
@@ -162,4 +153,4 @@ def _why_expired(call: Call, lease: Lease) -> str:
 
 def _hear(call: Call, lease: Lease) -> None:
     call.hear(lease.holder)
-    call.house.pulses.hear(of_lease(lease.id))
+    call.context.pulses.hear(of_lease(lease.id))

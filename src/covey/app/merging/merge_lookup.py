@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from covey.app.verbs import Call, missing
-from covey.core import gates, ids, merges
-from covey.core.gates import Flake, Gate
-from covey.core.merges import Merge, State
+from covey.app.context import Call
+from covey.core import ids
+from covey.core.merging import gates, merges
+from covey.core.merging.gates import Flake, Gate
+from covey.core.merging.merges import Merge, MergeState
+from covey.core.nouns import missing
 from covey.errors import NotFound
-from covey.store import rows
 
 _LIST = "covey merge list --all lists the merges; a task stands for its newest one."
 
 
+MAX_UNWANTED = 50
+"""How many of the last merges that did not land are searched for one that had passed."""
+
+
 def find_merge(call: Call, merge_id: str) -> Merge:
     """Return a merge by its id, by the number of it, or by its task, which means the newest of that."""
-    merge = call.tx.get(rows.MERGES, f"merge-{merge_id}" if merge_id.isdecimal() else merge_id)
+    merge = call.tx.get(merges.Merge, f"merge-{merge_id}" if merge_id.isdecimal() else merge_id)
     if merge is None and ids.is_task_id(merge_id):
         merge = call.tx.last_merge(merge_id)
         if merge is None and call.tx.task(merge_id) is not None:
@@ -42,19 +47,23 @@ def reverted_by(call: Call, merge: Merge) -> Merge | None:
     return None
 
 
+def built_of(call: Call, task: str) -> tuple[str, ...]:
+    """Return what was built of a task's work, each time that it was handed in."""
+    return tuple(merge.candidate for merge in call.tx.merges_of(task) if merge.candidate)
+
+
 def was_run(gate: Gate) -> bool:
     """Say whether a gate tested something; without checks it lets everything pass."""
-    return gate.state is not gates.State.PASSED or gate.code is not None
+    return gate.state is not gates.GateState.PASSED or gate.code is not None
 
 
 def failed_in(call: Call, flake: Flake) -> str:
     """Return the gate in which a test failed that is known as a flake by the gate that passed after it."""
-    passed = call.tx.get(rows.GATES, flake.gate)
-    where = "WHERE state = 'failed' AND \"commit\" = ? AND ended <= ? ORDER BY ordinal DESC LIMIT 20"
-    failed = [] if passed is None else call.tx.find(rows.GATES, where, (passed.commit, passed.ended))
+    passed = call.tx.get(gates.Gate, flake.gate)
+    failed = [] if passed is None else call.tx.failed_gates_before(passed, 20)
     return next((gate.id for gate in failed if flake.test in gate.failures), flake.gate)
 
 
 def is_live(merge: Merge) -> bool:
     """Say whether a merge has landed or may still do so."""
-    return merge.state in (*merges.OPEN, State.LANDED)
+    return merge.state in (*merges.OPEN, MergeState.LANDED)

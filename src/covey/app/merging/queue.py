@@ -10,72 +10,78 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from covey.app import gate_logs, train, transcripts
-from covey.app.edits import Output
-from covey.app.queued import failed_in
-from covey.app.reasons import Sight, last_alert, line_of, look, mending
+from covey.app.context import Call
+from covey.app.history import transcripts
+from covey.app.history.run_edits import Output
+from covey.app.merging import gate_logs, queue_records
+from covey.app.merging.merge_lookup import failed_in
+from covey.app.merging.merge_reasons import line_of, look
+from covey.app.shapes.fleet.runs import Logs
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.gates import FlakeRow, GateFull, GateRow, ListFlakes, ReadGate
-from covey.app.shapes.landings import LandingRow, ListLandings
-from covey.app.shapes.queue import Perhaps, QueueFull, QueueRow
-from covey.app.shapes.runs import Logs
-from covey.app.verbs import Call, missing, verb
-from covey.core import gates
-from covey.core.launches import Observation
-from covey.core.merges import State
-from covey.core.queue import standing
-from covey.core.queue.standing import Standing
-from covey.core.rights import OWN_OR_REVIEW, OWNER_ONLY, SHARED
-from covey.core.texts import line
+from covey.app.shapes.merging.gates import FlakeRow, GateFull, GateRow, LandingRow, ListFlakes, ListLandings, ReadGate
+from covey.app.shapes.merging.queue import Perhaps, QueueFull, QueueRow
+from covey.app.verbs import verb
+from covey.core.fleet.launches import Observation
+from covey.core.merging import gates
+from covey.core.merging.broken_gates import remedy
+from covey.core.merging.merges import MergeState
+from covey.core.merging.queue import queue_status
+from covey.core.merging.queue.queue_status import QueueStatus
+from covey.core.merging.queue_view import QueueView
+from covey.core.people.alerts import AlertKind
+from covey.core.people.rights import OWN_OR_REVIEW, OWNER_ONLY, SHARED
 from covey.errors import NotFound, Refused, Unavailable
 from covey.runners.runner import Runner
-from covey.store import rows
 
-LAST = 100
-"""Ended merges and gates from which is told how things go."""
-HOUR = 3600.0
-STEPS = 100
+MAX_ENDED_COUNTED = 100
+"""How many ended merges and gates the figures are made of."""
+HOUR_S = 3600.0
+MAX_GATE_STEPS = 100
 """Steps that a gate may have."""
-PART = 4 * 1024 * 1024
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
 """Bytes of a gate's output that are answered at once."""
 
 
 @verb("queue.show", "GET /api/queue", Nothing, QueueFull, may=SHARED)
 def show(call: Call, asked: Nothing) -> QueueFull:
     """Show the train at a glance: how it stands, what is tested now, what waits and why, and how fast it lands."""
-    sight = look(call)
-    ended = call.tx.last_ended_merges(LAST)
-    took = [gate.seconds for gate in call.tx.last_gates(LAST) if gate.state is gates.State.PASSED and gate.seconds]
-    rest = [name for name in sight.open if name not in sight.places]
+    view = look(call)
+    ended = call.tx.last_ended_merges(MAX_ENDED_COUNTED)
+    took = [
+        gate.seconds
+        for gate in call.tx.last_gates(MAX_ENDED_COUNTED)
+        if gate.state is gates.GateState.PASSED and gate.seconds
+    ]
+    rest = [name for name in view.open if name not in view.places]
     return QueueFull(
-        **_standing(call, sight.standing),
-        checked=sight.checked,
-        troubles=[*_troubles(call, sight)],
-        limits=[*call.house.gate_limits],
-        fleet_paused=sight.fleet_paused,
-        running=[GateRow.of(gate) for gate in sight.running],
-        merges=[line_of(sight, sight.open[name]) for name in (*sight.places, *rest)],
-        landed_hour=call.tx.count_landed_since(call.tx.now - HOUR),
+        **_standing(call, view.standing),
+        checked=view.checked,
+        troubles=[*_troubles(call, view)],
+        limits=[*call.context.gate.limits],
+        fleet_paused=view.fleet_paused,
+        running=[GateRow.of(gate) for gate in view.running],
+        merges=[line_of(view, view.open[name]) for name in (*view.places, *rest)],
+        landed_hour=call.tx.count_landed_since(call.tx.now - HOUR_S),
         ended=len(ended),
-        rejected=sum(merge.state is State.REJECTED for merge in ended),
+        rejected=sum(merge.state is MergeState.REJECTED for merge in ended),
         gate_seconds=statistics.median(took) if took else None,
         last=next((LandingRow.of(landing) for landing in call.tx.last_landings(1)), None),
     )
 
 
-def _troubles(call: Call, sight: Sight) -> Iterator[str]:
+def _troubles(call: Call, view: QueueView) -> Iterator[str]:
     """Yield why the gate cannot be run, why the queue cannot go on, and why what landed does not reach the remote."""
-    if sight.broken:
-        yield f"{sight.broken} Nothing lands until that is mended: {mending(sight.broken)}."
-    if sight.stuck is not None:
-        yield sight.stuck.message
-    told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
-    if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
+    if view.broken:
+        yield f"{view.broken} Nothing lands until that is mended: {remedy(view.broken)}."
+    if view.stuck is not None:
+        yield view.stuck.message
+    told = call.tx.last_alert(AlertKind.NOT_PUSHED) if call.context.config.merge.push else None
+    if told is not None and not call.tx.has_pushed_since(told.raised):
         yield told.message
 
 
-def _standing(call: Call, now: Standing) -> dict[str, Any]:
-    config = call.house.config
+def _standing(call: Call, now: QueueStatus) -> dict[str, Any]:
+    config = call.context.config
     own = {name: getattr(now, name) for name in QueueRow.__struct_fields__ if name != "branch"}
     return own | {"branch": config.target, "strategy": now.strategy or config.merge.strategy}
 
@@ -83,23 +89,23 @@ def _standing(call: Call, now: Standing) -> dict[str, Any]:
 @verb("queue.pause", "POST /api/queue/pause", Perhaps, QueueRow, may=OWNER_ONLY)
 def pause(call: Call, asked: Perhaps) -> QueueRow:
     """Let the queue test and land nothing more; what is tested now is tested to its end."""
-    return _put(call, standing.Paused(_why(asked) or call.tx.standing().paused_why or ""))
+    return _put(call, queue_status.Paused(call.line(asked.reason, "The reason") or call.tx.standing().paused_why or ""))
 
 
 @verb("queue.resume", "POST /api/queue/resume", Nothing, QueueRow, may=OWNER_ONLY)
 def resume(call: Call, asked: Nothing) -> QueueRow:
-    """Let the queue go on, also if it had halted because main is red: main is then tested anew."""
+    """Let the queue go on, also if it had halted because main is red: main is then tested again."""
     now = call.tx.standing()
     if not now.paused and not now.halted:
         raise Refused("The queue is not paused.", hint=_what_stops(call, now))
-    call.house.broken_gate = False
-    return _put(call, standing.Resumed())
+    call.context.gate.is_broken = False
+    return _put(call, queue_status.Resumed())
 
 
 @verb("queue.freeze", "POST /api/queue/freeze", Perhaps, QueueRow, may=OWNER_ONLY)
 def freeze(call: Call, asked: Perhaps) -> QueueRow:
     """Keep main where it is: testing goes on, and what passes waits for main."""
-    return _put(call, standing.Frozen(_why(asked) or call.tx.standing().frozen_why or ""))
+    return _put(call, queue_status.Frozen(call.line(asked.reason, "The reason") or call.tx.standing().frozen_why or ""))
 
 
 @verb("queue.thaw", "POST /api/queue/thaw", Nothing, QueueRow, may=OWNER_ONLY)
@@ -108,10 +114,10 @@ def thaw(call: Call, asked: Nothing) -> QueueRow:
     now = call.tx.standing()
     if not now.frozen:
         raise Refused("Main is not frozen.", hint=_what_stops(call, now))
-    return _put(call, standing.Thawed())
+    return _put(call, queue_status.Thawed())
 
 
-def _what_stops(call: Call, now: Standing) -> str:
+def _what_stops(call: Call, now: QueueStatus) -> str:
     if now.frozen:
         return "Main is frozen: covey merge thaw lets it move."
     if now.paused or now.halted:
@@ -121,25 +127,21 @@ def _what_stops(call: Call, now: Standing) -> str:
     )
 
 
-def _why(asked: Perhaps) -> str:
-    return line(asked.reason, "The reason", 2000) if asked.reason else ""
-
-
-def _put(call: Call, event: standing.Event) -> QueueRow:
-    return QueueRow(**_standing(call, train.put(call, event, call.actor(None))))
+def _put(call: Call, event: queue_status.Event) -> QueueRow:
+    return QueueRow(**_standing(call, queue_records.put(call, event, call.actor(None))))
 
 
 @verb("gate.show", "GET /api/gates/{id}", Nothing, GateFull, may=SHARED)
 def show_gate(call: Call, asked: Nothing, id: str) -> GateFull:
     """Show one gate: what it tests or tested, how that ended, and what that shows if it tested main alone."""
-    return GateFull.whole(_gate(call, id))
+    return GateFull.whole(call.find(gates.Gate, id))
 
 
 @verb("gate.log", "GET /api/gates/{id}/log", ReadGate, Logs, may=OWN_OR_REVIEW)
 def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
     """Read what a gate printed, from a byte on, without the secrets in it."""
-    gate = _gate(call, id)
-    runner, runs = call.house.runner, call.house.runs
+    gate = call.find(gates.Gate, id)
+    runner, runs = call.context.runner, call.context.runs
     if runner is None or runs is None:
         raise Unavailable("Nothing can be read of gates here.")
     path = runs.parent / gate_logs.FOLDER / f"{gate.id}{gate_logs.SUFFIX}"
@@ -150,7 +152,7 @@ def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
         run, seen = _step_of(runner, gate.id)
         size, alive = seen.size, seen.alive
         output = partial(runner.output, run)
-        if not size and not alive and gate.state is gates.State.RUNNING:
+        if not size and not alive and gate.state is gates.GateState.RUNNING:
             alive = True  # its first step is about to begin
         elif not size and not alive:
             raise NotFound(f"What {gate.id} printed is not kept.", hint="It is kept as long as log.keep_days says.")
@@ -162,7 +164,7 @@ def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
 def _step_of(runner: Runner, gate: str) -> tuple[str, Observation]:
     """Return the run in which a gate's last step so far is made, and what is seen of it."""
     run, seen = gate, runner.look(gate)
-    for number in range(2, STEPS):
+    for number in range(2, MAX_GATE_STEPS):
         later = runner.look(f"{gate}.{number}")
         if not later.alive and not later.size:
             break
@@ -184,17 +186,10 @@ def _packed(path: Path, at: int) -> tuple[bytes, int]:
     try:
         with gzip.open(path) as file:
             file.seek(at)
-            data = file.read(PART)
+            data = file.read(MAX_ANSWER_BYTES)
     except (OSError, EOFError) as error:
         raise Unavailable(f"What the gate printed cannot be read: {error}.") from None
     return data, at + len(data)
-
-
-def _gate(call: Call, gate_id: str) -> gates.Gate:
-    gate = call.tx.get(rows.GATES, gate_id)
-    if gate is None:
-        raise missing("gate", gate_id)
-    return gate
 
 
 @verb("landing.list", "GET /api/landings", ListLandings, list[LandingRow], may=SHARED)
@@ -206,5 +201,4 @@ def list_landings(call: Call, asked: ListLandings) -> list[LandingRow]:
 @verb("flake.list", "GET /api/flakes", ListFlakes, list[FlakeRow], may=SHARED)
 def list_flakes(call: Call, asked: ListFlakes) -> list[FlakeRow]:
     """List the tests that failed and then passed on the very same tree, those that did so last first."""
-    found = call.tx.flakes(asked.limit)
-    return [FlakeRow(**flake.__dict__ | {"gate": failed_in(call, flake)}) for flake in found]
+    return [FlakeRow.of(flake, gate=failed_in(call, flake)) for flake in call.tx.flakes(asked.limit)]

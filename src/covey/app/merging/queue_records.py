@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
-from covey.app.changes import change, step
-from covey.app.reverts import settle
-from covey.app.verbs import Call
+from covey.app.board.task_changes import change, step
+from covey.app.context import Call
+from covey.app.merging.reverts import settle
 from covey.config import Config
-from covey.core import gates, landings, merges, tasks
-from covey.core.gates import Gate
-from covey.core.landings import Landing
-from covey.core.merges import Merge
-from covey.core.queue import standing
-from covey.core.queue.standing import QUEUE, Standing
-from covey.core.queue.steps import MEMORY
-from covey.core.queue.train import Rate
-from covey.core.sessions import COVEY
-from covey.core.tasks import Status
-from covey.store import rows
+from covey.core.board import tasks
+from covey.core.board.tasks import Status
+from covey.core.fleet.sessions import COVEY
+from covey.core.merging import gates, landings, merges
+from covey.core.merging.gates import Gate
+from covey.core.merging.landings import Landing
+from covey.core.merging.merges import Merge
+from covey.core.merging.queue import queue_status, steps
+from covey.core.merging.queue.queue_status import QUEUE, QueueStatus
+from covey.core.merging.queue.train import Rate
 
-LAST = 200
-"""Merges and gates from which is learned."""
+IN_TRAIN = (merges.MergeState.QUEUED, merges.MergeState.TESTING)
+"""The states of a merge that is tested or about to be."""
+MAX_LEARNED_FROM = 200
+"""How many recent merges and gates the failure rate is estimated from."""
 
 
 def digest(config: Config) -> str:
@@ -43,90 +43,74 @@ def _mark(value: tuple[object, ...]) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-def put(call: Call, event: standing.Event, actor: str = COVEY) -> Standing:
+def put(call: Call, event: queue_status.Event, actor: str = COVEY) -> QueueStatus:
     """Write how the queue stands after an event, and the event."""
-    before = call.tx.get(rows.QUEUE, QUEUE)
-    after = standing.apply(before or Standing(), event, call.tx.now, actor)
-    if before is None:
-        call.tx.insert(rows.QUEUE, after)
-    else:
-        call.tx.update(rows.QUEUE, before, after)
-    call.tx.append(actor, QUEUE, event, after)
-    return after
+    before = call.tx.get(queue_status.QueueStatus, QUEUE)
+    after = queue_status.apply(before or QueueStatus(), event, call.tx.now, actor)
+    return call.tx.record(actor, QUEUE, event, before, after)
+
+
+def step_if(call: Call, merge_id: str, event: merges.Event, states: Collection[merges.MergeState] = IN_TRAIN) -> None:
+    """Write what becomes of a merge, unless something else has become of it."""
+    now = call.tx.get(merges.Merge, merge_id)
+    if now is not None and now.state in states:
+        step(call, now, event, COVEY)
 
 
 def learned(call: Call) -> Rate:
     """Return what the last merges and gates teach about how many are good, as the train would have learned it."""
-    rate, keep = Rate(), 1 - 1 / MEMORY
-    for merge in reversed(call.tx.last_ended_merges(LAST)):
-        bad = 0.0 if merge.state is merges.State.LANDED else float(merge.cause == "fails")
-        good = float(merge.state is merges.State.LANDED)
-        rate = replace(rate, good=rate.good * keep + good, bad=rate.bad * keep + bad)
-    failed: set[str] = set()
-    for gate in reversed(call.tx.last_gates(LAST)):
-        if gate.state is gates.State.FAILED:
-            failed.add(gate.commit)
-        elif gate.state is gates.State.PASSED and gate.checks:
-            flaked = float(gate.commit in failed)
-            rate = replace(rate, steady=rate.steady * keep + 1, flaked=rate.flaked * keep + flaked)
-    return rate
+    return steps.learned(call.tx.last_ended_merges(MAX_LEARNED_FROM), call.tx.last_gates(MAX_LEARNED_FROM))
 
 
 def start_gate(call: Call, event: gates.Started, by: str = COVEY) -> Gate:
     """Write that a gate began."""
-    seq = call.tx.next_seq
-    gate = gates.first(f"gate-{seq}", seq, event, call.tx.now)
-    call.tx.insert(rows.GATES, gate)
-    call.tx.append(by, gate.id, event, gate)
-    return gate
+    return call.tx.begin(Gate, event, by)
 
 
 def end_gate(call: Call, gate_id: str, event: gates.Ended | gates.Lost, by: str = COVEY) -> Gate | None:
     """Write how a gate ended; None if that was written before."""
-    before = call.tx.get(rows.GATES, gate_id)
-    if before is None or before.state is not gates.State.RUNNING:
+    before = call.tx.get(gates.Gate, gate_id)
+    if before is None or before.state is not gates.GateState.RUNNING:
         return None
-    after = gates.apply(before, event, call.tx.now)
-    call.tx.update(rows.GATES, before, after)
-    call.tx.append(by, gate_id, event, after)
-    return after
+    return call.tx.advance(before, event, by)
+
+
+def lose_gates(call: Call, why: str, but: Collection[str] = ()) -> None:
+    """Write that gates have no result if nobody knows how they ended, except for those that still run."""
+    for gate in call.tx.running_gates():
+        if gate.id not in but:
+            end_gate(call, gate.id, gates.Lost(why))
 
 
 def note_flakes(call: Call, gate: Gate, tests: tuple[str, ...]) -> None:
     """Write that the tests failed before on the very tree that has passed now."""
     for test in dict.fromkeys(tests):
-        before = call.tx.get(rows.FLAKES, test)
-        after = gates.flakes(before, test, gate.id, call.tx.now)
-        if before is None:
-            call.tx.insert(rows.FLAKES, after)
-        else:
-            call.tx.update(rows.FLAKES, before, after)
+        before = call.tx.get(gates.Flake, test)
+        call.tx.put(before, gates.flakes(before, test, gate.id, call.tx.now))
     call.tx.append(COVEY, gate.id, gates.Flaked(tuple(dict.fromkeys(tests))), gate)
 
 
 def journal(call: Call, event: landings.Made) -> Landing:
     """Write a move of main into the landing journal."""
-    seq = call.tx.next_seq
-    landing = landings.first(f"landing-{seq}", seq, event, call.tx.now)
-    call.tx.insert(rows.LANDINGS, landing)
-    call.tx.append(COVEY, landing.id, event, landing)
-    return landing
+    return call.tx.begin(Landing, event, COVEY)
 
 
 def landed(call: Call, branch: str, arrived: Sequence[Merge], before: str | None) -> Landing | None:
     """Write that merges that had passed are on a branch, in this order, and what follows for their tasks."""
-    now = [call.tx.get(rows.MERGES, merge.id) for merge in arrived]
-    there = [merge for merge in now if merge is not None and merge.state is merges.State.PASSED and merge.candidate]
+    now = [call.tx.get(merges.Merge, merge.id) for merge in arrived]
+    there = [
+        merge for merge in now if merge is not None and merge.state is merges.MergeState.PASSED and merge.candidate
+    ]
     if not there:
         return None
     last = there[-1].candidate or ""
-    found = call.tx.find(rows.GATES, "WHERE state = 'passed' AND \"commit\" = ? ORDER BY ordinal DESC LIMIT 1", (last,))
+    gate = call.tx.last_passed_gate(last)
     made = landings.Made(
         branch=branch,
         before=before or there[0].onto or "",
         commit=last,
         merges=tuple(merge.id for merge in there),
-        gate=found[0].id if found and found[0].checks else None,
+        gate=gate.id if gate is not None and gate.checks else None,
         untested=any(merge.untested for merge in there),
     )
     landing = journal(call, made)
@@ -146,14 +130,10 @@ def _landed(call: Call, merge: Merge, landing: Landing) -> None:
 
 def last_landed(call: Call, branch: str) -> str | None:
     """Return the commit that a branch took last from the queue."""
-    found = call.tx.find(rows.LANDINGS, "WHERE branch = ? ORDER BY ordinal DESC LIMIT 1", (branch,))
-    return found[0].commit if found else call.tx.last_landed()
+    found = call.tx.last_landing(branch)
+    return call.tx.last_landed() if found is None else found.commit
 
 
 def pushed(call: Call, landing: Landing, remote: str) -> Landing:
     """Write that a landing has reached a remote."""
-    event = landings.Pushed(remote)
-    after = landings.apply(landing, event, call.tx.now)
-    call.tx.update(rows.LANDINGS, landing, after)
-    call.tx.append(COVEY, landing.id, event, after)
-    return after
+    return call.tx.advance(landing, landings.Pushed(remote), COVEY)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from covey.app.board import add_task, needs_review
-from covey.app.changes import change, queue, step
-from covey.app.queued import find_merge, is_live
-from covey.app.shapes.merges import MergeRow, Revert
-from covey.app.shapes.tasks import AddTask
-from covey.app.tasks import find
-from covey.app.verbs import Call, verb
-from covey.core import merges, tasks
-from covey.core.merges import Merge, State
-from covey.core.rights import OWNER_ONLY
-from covey.core.sessions import COVEY, OWNER
-from covey.core.tasks import ENDED, WAITING, Status
+from covey.app.board.task_changes import change, step
+from covey.app.board.task_verbs import add_task
+from covey.app.board.tries import hand_in_change
+from covey.app.context import Call, find
+from covey.app.merging.merge_lookup import find_merge, is_live
+from covey.app.shapes.board.tasks import AddTask
+from covey.app.shapes.merging.merges import MergeRow, Revert
+from covey.app.verbs import verb
+from covey.core.board import tasks
+from covey.core.board.tasks import ENDED, WAITING, Status
+from covey.core.fleet.sessions import COVEY, OWNER
+from covey.core.merging import merges
+from covey.core.merging.merge_sentences import stands
+from covey.core.merging.merges import Merge, MergeState
+from covey.core.people.rights import OWNER_ONLY
 from covey.core.texts import line
 from covey.errors import Refused
-from covey.store import rows
-from covey.store.rows import decode_payload
+from covey.git.identity import task_branch
+from covey.store.engine.rows import decode_payload
 
-TITLE, NOTE = 500, 2000
+MAX_TITLE, MAX_NOTE = 500, 2000
+"""Characters."""
+_WHY = "Why: "
+"""How the line begins that says why work is taken out."""
 
 
 @verb("merge.revert", "POST /api/merges/{id}/revert", Revert, MergeRow, may=OWNER_ONLY, status=201)
@@ -27,11 +33,11 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
     """Take landed work out of main again: as a task whose merge is built, tested and landed like every other."""
     merge = find_merge(call, id)
     task = find(call.tx, merge.task)
-    if merge.state is not State.LANDED:
-        raise Refused(f"{merge.id} is {merge.state}: only what has landed can be reverted.", hint=_instead(merge))
+    if merge.state is not MergeState.LANDED:
+        raise Refused(f"{merge.id} {stands(merge.state)}: only what has landed can be reverted.", hint=_instead(merge))
     if merge.landed == merge.onto:
         raise Refused(
-            f"{merge.id} brought nothing: what {task.id} handed in was in {call.house.config.target} before.",
+            f"{merge.id} brought nothing: what {task.id} handed in was in {call.context.config.target} before.",
             hint="git revert takes out what somebody else committed; covey task add adds what is left to do.",
         )
     under_way = next((each for each in call.tx.reverts_of(merge.id) if is_live(each)), None)
@@ -41,28 +47,14 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
             hint=f"covey merge why {under_way.id} tells how far that is.",
         )
     _check_none_is_open(call, merge)
-    reason = line(asked.reason, "The reason", NOTE) if asked.reason else ""
-    body = (
-        f"Take the work of {task.id} ({merge.id}, commit {merge.landed}) out of {call.house.config.target} again."
-        + (f"\nWhy: {reason}" if reason else "")
-        + "\ncovey does this itself if git can. If it was sent back, something that landed since is built on that work:"
-        " revert it by hand, and keep what came later working."
-    )
-    wish = AddTask(title=f"Revert {task.id}: {task.title}"[:TITLE], body=body, priority=task.priority)
+    reason = line(asked.reason, "The reason", MAX_NOTE) if asked.reason else ""
+    body = _body(f"{task.id} ({merge.id}, commit {merge.landed})", call.context.config.target, reason)
+    wish = AddTask(title=f"Revert {task.id}: {task.title}"[:MAX_TITLE], body=body, priority=task.priority)
     call.worker(OWNER)
-    added = add_task(call, wish, ())
+    added = add_task(call.by_covey(), wish, ())  # its body is covey's, and no script
     new = change(call, added, tasks.claim(added, OWNER), OWNER)
-    review = needs_review(call, OWNER)
-    change(call, new, tasks.hand_in(new, OWNER, review=review), OWNER)
-    event = merges.Queued(
-        task=new.id,
-        session=OWNER,
-        branch=f"covey/{new.id}",
-        review=review,
-        reverts=merge.id,
-        reopen=asked.reopen,
-    )
-    return MergeRow.of(queue(call, event))
+    work = merges.Queued(task=new.id, session=OWNER, branch=task_branch(new.id), reverts=merge.id, reopen=asked.reopen)
+    return MergeRow.of(hand_in_change(call, new, work))
 
 
 def _check_none_is_open(call: Call, merge: Merge) -> None:
@@ -87,9 +79,8 @@ def settle(call: Call, merge: Merge) -> None:
 
     Done again it changes nothing.
     """
-    first = call.tx.revert_for(merge.task)
-    original = None if first is None or first.reverts is None else call.tx.get(rows.MERGES, first.reverts)
-    if first is None or original is None or original.state is not State.LANDED or merge.landed is None:
+    first, original = call.tx.revert_for(merge.task), _reverted(call, merge)
+    if first is None or original is None or original.state is not MergeState.LANDED or merge.landed is None:
         return
     step(call, original, merges.Reverted(merge.landed), COVEY)
     _bring_back(call, original, merge)
@@ -98,25 +89,26 @@ def settle(call: Call, merge: Merge) -> None:
     task = call.tx.task(original.task)
     if isinstance(event, merges.Queued) and event.reopen and task is not None and task.status is Status.DONE:
         why = find(call.tx, merge.task)
-        where = call.house.config.target
-        note = f"Its work was taken out of {where} again by {why.id} in {merge.landed[:12]}.{_reason(call, why)}"
-        change(call, task, tasks.Edited(status=Status.TODO, note=note[:NOTE]), COVEY)
+        where, said = call.context.config.target, _reason_in(call.tx.text(why.body))
+        reason = f" {said}" if said else ""
+        note = f"Its work was taken out of {where} again by {why.id} in {merge.landed[:12]}.{reason}"
+        change(call, task, tasks.Edited(status=Status.TODO, note=note[:MAX_NOTE]), COVEY)
 
 
 def _bring_back(call: Call, undone: Merge, by: Merge) -> None:
     """Where a revert was reverted, write that the work is on main again which that had taken out."""
     back = _reverted(call, undone)
-    if back is None or back.state is not State.REVERTED or back.landed is None or by.landed is None:
+    if back is None or back.state is not MergeState.REVERTED or back.landed is None or by.landed is None:
         return
     step(call, back, merges.Landed(back.landed, back.landing), COVEY)
     out = _reverted(call, back)
-    if out is not None and out.state is State.LANDED:  # what came back is itself a revert
+    if out is not None and out.state is MergeState.LANDED:  # what came back is itself a revert
         step(call, out, merges.Reverted(by.landed), COVEY)
         _bring_back(call, out, by)
     task, last = call.tx.task(back.task), call.tx.last_merge(back.task)
     if task is None or task.status in ENDED or last is None:
         return
-    where = call.house.config.target
+    where = call.context.config.target
     note = f"Its work is on {where} again: {by.task} took back in {by.landed[:12]} that it was taken out."
     task = change(call, task, tasks.Edited(note=note), COVEY)
     if last.id == back.id and task.status in (*WAITING, Status.BLOCKED):
@@ -124,12 +116,24 @@ def _bring_back(call: Call, undone: Merge, by: Merge) -> None:
 
 
 def _reverted(call: Call, merge: Merge) -> Merge | None:
-    """Return the merge that the task of another takes out of main, None if that is no revert."""
+    """Return the merge that the task of another takes out of main, None if it is not a revert."""
     first = call.tx.revert_for(merge.task)
-    return None if first is None or first.reverts is None else call.tx.get(rows.MERGES, first.reverts)
+    return None if first is None or first.reverts is None else call.tx.get(merges.Merge, first.reverts)
 
 
-def _reason(call: Call, task: tasks.Task) -> str:
-    """Return why work was reverted, as whoever asked for it said."""
-    lines = call.tx.text(task.body).splitlines()
-    return next((f" {each}" for each in lines if each.startswith("Why: ")), "")
+# What the task of a revert says. The reason is written and read here, and nowhere else.
+
+
+def _body(what: str, target: str, reason: str) -> str:
+    """Return the text of the task that takes work out of main again."""
+    return (
+        f"Take the work of {what} out of {target} again."
+        + (f"\n{_WHY}{reason}" if reason else "")
+        + "\ncovey does this itself if git can. If it was sent back, something that landed since is built on that work:"
+        " revert it by hand, and keep what came later working."
+    )
+
+
+def _reason_in(body: str) -> str:
+    """Return the line of such a text that says why, "" if it has none."""
+    return next((line for line in body.splitlines() if line.startswith(_WHY)), "")

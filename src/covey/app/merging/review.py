@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from covey.app.context import Call, find
 from covey.app.shapes.forms import Nothing
-from covey.app.shapes.review import (
+from covey.app.shapes.merging.review import (
     Conflicts,
     DiffFile,
     DiffPart,
@@ -17,31 +18,27 @@ from covey.app.shapes.review import (
     TaskDiff,
     Together,
 )
-from covey.app.tasks import find
-from covey.app.verbs import Call, verb
-from covey.core.merges import OPEN, Merge, State
-from covey.core.overlaps import Level
-from covey.core.rights import SHARED
-from covey.core.tasks import Kind, Status, Task
+from covey.app.verbs import verb
+from covey.core.board.tasks import Kind, Status, Task
+from covey.core.merging.merges import OPEN, Merge, MergeState
+from covey.core.people.rights import SHARED
 from covey.errors import Invalid, NotFound, Refused, Unavailable
-from covey.store import rows
+from covey.git.identity import TASK_REFS, task_branch
 from covey.values import dataclass
 
 if TYPE_CHECKING:
-    from covey.core.live import Size
-    from covey.git.carrying import Lines
-    from covey.git.overlap import Contact
+    from covey.core.fleet.live import Size
+    from covey.git.overlap.overlap import Contact
     from covey.git.project import Project
-    from covey.git.review import Combined, Diff, File, Part, Work
+    from covey.git.review import Combined, Diff, FilePatch, Lines, Part, TaskWork
 
-BRANCH = "covey/"
-TASKS = 30
+MAX_TASKS_TOGETHER = 30
 """Tasks that are put together at once."""
-LISTED = 1000
+MAX_TASKS_LISTED = 1000
 """Tasks of each status that are listed."""
-TOLD_APART = 50
-"""Files that several of them change, of which it is told who wrote which lines."""
-MANY = 200
+MAX_FILES_TOLD_APART = 50
+"""How many of the files that several of them change are shown with who wrote which lines."""
+MAX_TASKS_COMPARED = 200
 """Tasks at work with which one is compared."""
 
 
@@ -56,20 +53,20 @@ class Sought:
     onto: str | None = None
 
 
-def sought(call: Call, task: Task) -> Sought:
+def where_work_is(call: Call, task: Task) -> Sought:
     """Return where to look for the work for a task."""
     merge = call.tx.last_merge(task.id)
-    branch = f"{BRANCH}{task.id}" if merge is None else merge.branch
+    branch = task_branch(task.id) if merge is None else merge.branch
     if task.status is Status.DONE and task.commit is not None:
         onto = merge.onto if merge is not None and merge.landed == task.commit else None
         return Sought(task.id, branch, landed=task.commit, onto=onto)
     handed_in = [] if merge is None or merge.commit is None else [merge.commit]
     first = handed_in if merge is not None and merge.state in OPEN else []
-    names = (*first, f"refs/heads/{branch}", *handed_in, f"refs/covey/tasks/{task.id}")
+    names = (*first, f"refs/heads/{branch}", *handed_in, f"{TASK_REFS}{task.id}")
     return Sought(task.id, branch, tuple(dict.fromkeys(names)))
 
 
-def locate(project: Project, main: str | None, wanted: Sought) -> Work | None:
+def locate(project: Project, main: str | None, wanted: Sought) -> TaskWork | None:
     """Look for the work for a task; git takes its time."""
     from covey.git import review
 
@@ -80,16 +77,16 @@ def locate(project: Project, main: str | None, wanted: Sought) -> Work | None:
 
 def main_of(project: Project, target: str) -> str | None:
     """Return the commit on which the next work lands."""
-    from covey.git import overlap
+    from covey.git.overlap import overlap
 
     return overlap.tips(project, target).main
 
 
 def repository(call: Call) -> Project:
     """Return where the commits are."""
-    if call.house.repository is None:
+    if call.context.repository is None:
         raise Unavailable("Nobody can look at commits here.")
-    return call.house.repository
+    return call.context.repository
 
 
 def _nothing_of(task: Task) -> NotFound:
@@ -100,8 +97,8 @@ def _nothing_of(task: Task) -> NotFound:
     return NotFound(f"There is no work on {task.id} to look at yet.", hint="There is once something was committed.")
 
 
-def _file(file: File, tasks: Sequence[str] = (), written: dict[str, list[Lines]] | None = None) -> DiffFile:
-    return DiffFile(**file.__dict__, tasks=list(tasks), written=written or {})
+def _file(file: FilePatch, tasks: Sequence[str] = (), written: dict[str, list[Lines]] | None = None) -> DiffFile:
+    return DiffFile.of(file, tasks=list(tasks), written=written or {})
 
 
 # One task
@@ -109,16 +106,16 @@ def _file(file: File, tasks: Sequence[str] = (), written: dict[str, list[Lines]]
 
 @dataclass(frozen=True)
 class _Seen:
-    work: Work | None
+    work: TaskWork | None
     diff: Diff | None = None
     working: bool = False
 
 
 def _look(call: Call, asked: ReadDiff, id: str) -> Callable[[], _Seen] | None:
-    task, project, target = call.tx.task(id), call.house.repository, call.house.config.target
+    task, project, target = call.tx.task(id), call.context.repository, call.context.config.target
     if task is None or project is None:
         return None
-    wanted = sought(call, task)
+    wanted = where_work_is(call, task)
 
     def look() -> _Seen:
         from covey.git import review
@@ -148,7 +145,7 @@ def show(call: Call, asked: ReadDiff, id: str) -> TaskDiff:
     task = find(call.tx, id)
     repository(call)
     seen: _Seen = call.seen or _Seen(None)
-    wanted, merge, work = sought(call, task), call.tx.last_merge(task.id), seen.work
+    wanted, merge, work = where_work_is(call, task), call.tx.last_merge(task.id), seen.work
     return TaskDiff(
         task=task.id,
         branch=wanted.branch,
@@ -178,23 +175,26 @@ class _SeenSizes:
 
 def _under_way(call: Call) -> list[Task]:
     """Return the tasks whose work is written, waits or is on its way."""
-    found = [call.tx.board(status=status, session=None, limit=LISTED, after=None) for status in _STATUSES]
+    found = [call.tx.board(status=status, session=None, limit=MAX_TASKS_LISTED, after=None) for status in _STATUSES]
     return [task for tasks in found for task in tasks if task.kind is Kind.CHANGE]
 
 
 def _look_at_sizes(call: Call, asked: Nothing) -> Callable[[], _SeenSizes] | None:
-    project, target = call.house.repository, call.house.config.target
+    project, target = call.context.repository, call.context.config.target
     if project is None:
         return None
     names, merges = [task.id for task in _under_way(call)], {merge.task: merge for merge in call.tx.open_merges()}
 
     def look() -> _SeenSizes:
-        from covey.git import overlap, sizes
+        from covey.git import diffstat
+        from covey.git.overlap import overlap
 
         tips = overlap.tips(project, target)
         handed_in = {name: merges[name].commit for name in names if name in merges}
         known = {name: tip for name in names if (tip := handed_in.get(name) or tips.branches.get(name)) is not None}
-        return _SeenSizes(known, {} if tips.main is None else sizes.sizes_of(project, tips.main, list(known.values())))
+        return _SeenSizes(
+            known, {} if tips.main is None else diffstat.sizes_of(project, tips.main, list(known.values()))
+        )
 
     return look
 
@@ -211,7 +211,7 @@ def list_work(call: Call, asked: Nothing) -> list[ReviewRow]:
 
 def _conflicts_by_task(call: Call) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for each in call.tx.find(rows.OVERLAPS, "WHERE gone IS NULL AND level = ? ORDER BY id", (Level.CONFLICT,)):
+    for each in call.tx.open_conflicts():
         for task, other in ((each.one, each.other), (each.other, each.one)):
             found.setdefault(task, []).append(other)
     return found
@@ -224,7 +224,7 @@ def _review_row(task: Task, merge: Merge | None, seen: _SeenSizes, conflicts: li
         task=task.id,
         merge=None if merge is None else merge.id,
         session=task.session if merge is None else merge.session,
-        waits=merge is not None and merge.state is State.REVIEW,
+        waits=merge is not None and merge.state is MergeState.REVIEW,
         tip=tip,
         plus=0 if size is None else size.plus,
         minus=0 if size is None else size.minus,
@@ -245,14 +245,14 @@ class _SeenTogether:
 
 
 def _look_together(call: Call, asked: ReadTogether) -> Callable[[], _SeenTogether] | None:
-    project, target = call.house.repository, call.house.config.target
-    found = [call.tx.task(name) for name in _names(asked)[: TASKS + 1]]
-    if project is None or None in found or len(found) > TASKS:
+    project, target = call.context.repository, call.context.config.target
+    found = [call.tx.task(name) for name in _names(asked)[: MAX_TASKS_TOGETHER + 1]]
+    if project is None or None in found or len(found) > MAX_TASKS_TOGETHER:
         return None
-    places = [sought(call, task) for task in found if task is not None and task.status is not Status.DONE]
+    places = [where_work_is(call, task) for task in found if task is not None and task.status is not Status.DONE]
 
     def look() -> _SeenTogether:
-        from covey.git import carrying, review
+        from covey.git import review
 
         main = main_of(project, target)
         if main is None:
@@ -264,7 +264,7 @@ def _look_together(call: Call, asked: ReadTogether) -> Callable[[], _SeenTogethe
         owners = {part.commit: part.task for part in combined.parts if part.commit is not None}
         touched = _touched(combined)
         several = [file.path for file in shown.files if len(_touching(file, touched)) > 1 and not file.binary]
-        written = carrying.written(project, combined.base, combined.tip, several[:TOLD_APART], owners)
+        written = review.written(project, combined.base, combined.tip, several[:MAX_FILES_TOLD_APART], owners)
         return _SeenTogether(combined, shown, written)
 
     return look
@@ -286,8 +286,8 @@ def _names(asked: ReadTogether) -> list[str]:
 @verb("diff.show", "GET /api/diff", ReadTogether, Together, may=SHARED, ahead=_look_together)
 def together(call: Call, asked: ReadTogether) -> Together:
     """Show what main would be with the work of several tasks one after another in it, and which of them conflict."""
-    if len(_names(asked)) > TASKS:
-        raise Invalid(f"At most {TASKS} tasks are put together.")
+    if len(_names(asked)) > MAX_TASKS_TOGETHER:
+        raise Invalid(f"At most {MAX_TASKS_TOGETHER} tasks are put together.")
     found = [find(call.tx, name) for name in _names(asked)]
     repository(call)
     seen: _SeenTogether | None = call.seen
@@ -319,7 +319,7 @@ def _part(task: Task, parts: Mapping[str, Part]) -> DiffPart:
     )
 
 
-def _touching(file: File, touched: Mapping[str, list[str]]) -> list[str]:
+def _touching(file: FilePatch, touched: Mapping[str, list[str]]) -> list[str]:
     names = [*touched.get(file.path, ()), *touched.get(file.old_path or "", ())]
     return list(dict.fromkeys(names))
 
@@ -336,13 +336,14 @@ class _SeenMeetings:
 
 
 def _look_for_conflicts(call: Call, asked: Nothing, id: str) -> Callable[[], _SeenMeetings | None] | None:
-    task, project, target = call.tx.task(id), call.house.repository, call.house.config.target
+    task, project, target = call.tx.task(id), call.context.repository, call.context.config.target
     if task is None or project is None or task.status is Status.DONE:
         return None
-    wanted, commits = sought(call, task), _open_work(call, task)
+    wanted, commits = where_work_is(call, task), _open_work(call, task)
 
     def look() -> _SeenMeetings | None:
-        from covey.git import overlap, review
+        from covey.git import review
+        from covey.git.overlap import overlap
 
         tips = overlap.tips(project, target)
         work = None if tips.main is None else locate(project, tips.main, wanted)
@@ -359,7 +360,7 @@ def _look_for_conflicts(call: Call, asked: Nothing, id: str) -> Callable[[], _Se
 
 def _open_work(call: Call, task: Task) -> dict[str, str | None]:
     """Return the other tasks whose work is under way, with the commit that each has handed in."""
-    at_work = call.tx.board(status=Status.DOING, session=None, limit=MANY, after=None)
+    at_work = call.tx.board(status=Status.DOING, session=None, limit=MAX_TASKS_COMPARED, after=None)
     found: dict[str, str | None] = {each.id: None for each in at_work}
     found |= {merge.task: merge.commit for merge in call.tx.open_merges()}
     found.pop(task.id, None)

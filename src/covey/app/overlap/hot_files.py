@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import field
 
-from msgspec.json import encode
-
-from covey.core import force, overlaps, scheduling
-from covey.core.leases import State
-from covey.core.tasks import Status, Task
-from covey.store import rows
+from covey.core import overlaps
+from covey.core.board import scheduling
+from covey.core.board.tasks import Status, Task
+from covey.core.leases import write_policy
+from covey.core.leases.leases import LeaseState
 from covey.store.tx import Tx
 from covey.values import dataclass
 
 FOREVER = math.inf
 LOOKED_AT = 500
-"""Tasks at work of which the texts are read; there are more only where sessions take any number and end none."""
+"""How many tasks at work have their texts read; there are more only where sessions take any number and end none."""
 MOST_HOT = 50
 """Hot files for which tasks wait; where more collide, those that do so most often."""
 _NOT_THROUGH = (Status.DOING, Status.MERGING)
@@ -63,20 +61,20 @@ class Crowd:
 
 def crowd(tx: Tx, cool: float) -> Crowd:
     """Return who is at work on hot files; where none is hot that costs one look at a table that is all but empty."""
-    files = tx.find(rows.HOT_FILES, "WHERE cooled IS NULL ORDER BY collisions DESC, last DESC, path")
+    files = sorted(tx.hot_files(), key=lambda file: -file.collisions)
     paths = sorted([file.path for file in files if overlaps.is_hot(file, tx.now, cool)][:MOST_HOT])
     return Crowd(tx, _known(tx, paths) if paths else {})
 
 
 def _known(tx: Tx, paths: Sequence[str]) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {path: set() for path in paths}
-    for overlap in tx.find(rows.OVERLAPS, "WHERE gone IS NULL"):
+    for overlap in tx.open_overlaps():
         for path in found.keys() & set(overlap.files):
             found[path] |= {overlap.one, overlap.other}
     for lease in tx.leases_over(paths):
-        if lease.task is not None and lease.state is State.LIVE:
+        if lease.task is not None and lease.state is LeaseState.LIVE:
             for path in paths:
-                if force.covers(lease, path) is not None:
+                if write_policy.covers(lease, path) is not None:
                     found[path].add(lease.task)
     return {path: frozenset(tasks) for path, tasks in found.items()}
 
@@ -84,19 +82,10 @@ def _known(tx: Tx, paths: Sequence[str]) -> dict[str, frozenset[str]]:
 def _at_work(tx: Tx, known: dict[str, frozenset[str]]) -> list[Task]:
     """Return the tasks that are not through with their work, as far as they can matter to hot files."""
     found = {task.id: task for task in tx.at_work()}
-    named = " OR ".join(["title LIKE ? ESCAPE '!' OR body LIKE ? ESCAPE '!'"] * len(known))
-    patterns = [pattern for path in known for pattern in (_like(path), _like(encode(path).decode()[1:-1]))]
     for status in _NOT_THROUGH:
-        # A long body is kept aside, and only its hash stands here.
-        where = f"WHERE id IN (SELECT id FROM tasks WHERE status = ? LIMIT ?) AND ({named} OR body LIKE '{{%')"
-        found |= {task.id: task for task in tx.find(rows.TASKS, where, (status, LOOKED_AT, *patterns))}
+        found |= {task.id: task for task in tx.at_work_on(known, status, LOOKED_AT)}
     for name in frozenset().union(*known.values()) - found.keys():
         task = tx.task(name)
         if task is not None and task.status in _NOT_THROUGH:
             found[name] = task
     return list(found.values())
-
-
-def _like(text: str) -> str:
-    """Return the pattern that finds a text in a longer one."""
-    return "%" + re.sub("([!%_])", r"!\1", text) + "%"

@@ -4,25 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from covey.app import writes
-from covey.app.mail import tell
-from covey.app.sessions import alert
-from covey.app.shapes.overlaps import HotFileRow, ListOverlaps, OverlapRow, Overlaps
-from covey.app.tasks import find
-from covey.app.verbs import Call, verb
+from msgspec import Struct
+
+from covey.app.context import Call, find
+from covey.app.fleet.sessions import alert
+from covey.app.leases import write_check
+from covey.app.people.mail import tell
+from covey.app.shapes.forms import Answered, Asked, TaskId
+from covey.app.verbs import verb
 from covey.core import overlaps
+from covey.core.board.tasks import Status, Task
 from covey.core.figures import span
-from covey.core.force import Write
+from covey.core.fleet.sessions import COVEY
+from covey.core.leases.write_policy import Write
 from covey.core.overlaps import MAIN, Collision, HotFile, Meeting, News, Overlap
+from covey.core.people.alerts import AlertKind
+from covey.core.people.rights import SHARED
 from covey.core.quotes import names as named_paths
-from covey.core.rights import SHARED
-from covey.core.sessions import COVEY
-from covey.core.tasks import Status, Task
-from covey.store import rows
-from covey.store.rows import decode_payload
+from covey.store.engine.rows import decode_payload
 from covey.values import dataclass
 
 _TOLD = (Status.DOING, Status.REVIEW, Status.MERGING)
+
+
+class ListOverlaps(Asked, frozen=True, kw_only=True):
+    """Which overlaps: those of one task, or all."""
+
+    task: TaskId | None = None
+
+
+class OverlapRow(Answered, frozen=True, kw_only=True):
+    """Two open tasks whose branches overlap, with their titles and who is at work on them; `other` may be main."""
+
+    id: str
+    one: str
+    other: str
+    level: overlaps.OverlapLevel
+    files: tuple[str, ...]
+    found: float
+    changed: float
+    one_title: str | None
+    one_session: str | None
+    other_title: str | None
+    other_session: str | None
+
+
+class HotFileRow(Answered, frozen=True, kw_only=True):
+    """A file at which tasks collide again and again: how often lately, since when it is hot, and the last time."""
+
+    path: str
+    collisions: int
+    since: float
+    last: float
+
+
+class Overlaps(Struct, frozen=True, kw_only=True):
+    """The open branches that overlap, and the files that are hot."""
+
+    overlaps: list[OverlapRow]
+    hot: list[HotFileRow]
 
 
 @verb("overlap.list", "GET /api/overlaps", ListOverlaps, Overlaps, may=SHARED)
@@ -30,22 +70,28 @@ def list_overlaps(call: Call, asked: ListOverlaps) -> Overlaps:
     """List the open branches that overlap, the closest first, and the files that are hot."""
     if asked.task is not None:
         find(call.tx, asked.task)
-    found = [each for each in _open(call) if asked.task in (None, each.one, each.other)]
+    found = [each for each in call.tx.open_overlaps() if asked.task in (None, each.one, each.other)]
     tasks = _tasks(call, {name for each in found for name in (each.one, each.other)})
-    found.sort(key=lambda each: (each.level is not overlaps.Level.CONFLICT, not each.level.is_close, each.id))
+    found.sort(key=lambda each: (each.level is not overlaps.OverlapLevel.CONFLICT, not each.level.is_close, each.id))
     hot = [HotFileRow.of(file) for file in hot_files(call) if file.cooled is None]
-    return Overlaps(overlaps=[OverlapRow.of(each, tasks) for each in found], hot=hot)
+    return Overlaps(overlaps=[_row(each, tasks) for each in found], hot=hot)
+
+
+def _row(overlap: Overlap, known: Mapping[str, Task]) -> OverlapRow:
+    one, other = known.get(overlap.one), known.get(overlap.other)
+    return OverlapRow.of(
+        overlap,
+        one_title=one.title if one else None,
+        one_session=one.session if one else None,
+        other_title=other.title if other else None,
+        other_session=other.session if other else None,
+    )
 
 
 def hot_files(call: Call) -> list[HotFile]:
     """Return the files that are hot; one that nobody declared cool may be so by now."""
-    quiet = call.house.config.overlap.cool_minutes * 60
-    found = call.tx.find(rows.HOT_FILES, "WHERE cooled IS NULL ORDER BY last DESC, path")
-    return [file for file in found if overlaps.is_hot(file, call.tx.now, quiet)]
-
-
-def _open(call: Call) -> list[Overlap]:
-    return call.tx.find(rows.OVERLAPS, "WHERE gone IS NULL ORDER BY id")
+    quiet = call.context.config.overlap.cool_minutes * 60
+    return [file for file in call.tx.hot_files() if overlaps.is_hot(file, call.tx.now, quiet)]
 
 
 def _tasks(call: Call, names: Iterable[str]) -> dict[str, Task]:
@@ -75,7 +121,7 @@ class Judged:
 
 def seen(call: Call, branches: Collection[str]) -> Seen:
     """Return what the rows tell of branches, by the names of their tasks."""
-    found = {each.id: each for each in _open(call)}
+    found = {each.id: each for each in call.tx.open_overlaps()}
     names = {*branches, *(name for each in found.values() for name in (each.one, each.other))}
     return Seen(_tasks(call, names), found)
 
@@ -86,7 +132,7 @@ def judged(call: Call, found: Sequence[Judged]) -> list[Collision]:
     collisions: list[Collision] = []
     tasks = _tasks(call, {name for each in found for name in (each.one, each.other)})
     for each in found:
-        before = call.tx.get(rows.OVERLAPS, name := overlaps.name(each.one, each.other))
+        before = call.tx.get(overlaps.Overlap, name := overlaps.name(each.one, each.other))
         event = overlaps.judge(before, each.meeting, each.one, each.other)
         if event is None:
             continue
@@ -107,11 +153,9 @@ def _put(call: Call, name: str, before: Overlap | None, event: overlaps.PairEven
     if before is None:
         assert isinstance(event, overlaps.Found)
         after = overlaps.first(name, event, call.tx.now)
-        call.tx.insert(rows.OVERLAPS, after)
     else:
         after = overlaps.apply(before, event, call.tx.now)
-        call.tx.update(rows.OVERLAPS, before, after)
-    call.tx.append(COVEY, name, event, after)
+    call.tx.record(COVEY, name, event, before, after)
 
 
 def _tell(call: Call, task: Task | None, news: list[News]) -> None:
@@ -121,13 +165,13 @@ def _tell(call: Call, task: Task | None, news: list[News]) -> None:
     if task.status is not Status.DOING:
         news = [each for each in news if each.other is not None]
     if news:
-        tell(call, task.session, overlaps.text(task, news, call.house.config.target), task.id)
+        tell(call, task.session, overlaps.text(task, news, call.context.config.target), task.id)
 
 
 def is_news(call: Call, written: Mapping[str, Sequence[Write]]) -> bool:
     """Say whether there is something to note of what the branches of some tasks have written."""
     return any(
-        writes.is_news(call, task.session, task, written[task.id])
+        write_check.is_news(call, task.session, task, written[task.id])
         for task in _tasks(call, written).values()
         if task.session is not None
     )
@@ -138,7 +182,7 @@ def wrote(call: Call, written: Mapping[str, Sequence[Write]]) -> None:
     for task in _tasks(call, written).values():
         if task.session is None:
             continue
-        advice = writes.noticed(call, task.session, task, written[task.id], "commit")
+        advice = write_check.noticed(call, task.session, task, written[task.id], "commit")
         if advice.deny is not None:
             tell(call, task.session, f"A commit of {task.id} holds what is another's.\n{advice.deny}", task.id)
 
@@ -149,7 +193,7 @@ def wrote(call: Call, written: Mapping[str, Sequence[Write]]) -> None:
 def remembered(call: Call, since: float) -> tuple[list[Collision], dict[str, HotFile]]:
     """Return the collisions since a moment, as the log tells them, and the files that are or were hot."""
     found: list[Collision] = []
-    for row in call.tx.find(rows.OVERLAPS, "WHERE changed >= ?", (since,)):
+    for row in call.tx.overlaps_since(since):
         before: Overlap | None = None
         for event in call.tx.events(subject=row.id, kind="overlap."):
             payload = decode_payload(event.kind, event.data)
@@ -161,16 +205,16 @@ def remembered(call: Call, since: float) -> tuple[list[Collision], dict[str, Hot
             elif before is not None:
                 before = overlaps.apply(before, payload, event.time)
     found.sort(key=lambda each: each.at)
-    settings = call.house.config.overlap
+    settings = call.context.config.overlap
     counted = overlaps.count([], [each for each in found if each.at >= since], settings.hot_minutes * 60)
-    return counted, {file.path: file for file in call.tx.find(rows.HOT_FILES, "")}
+    return counted, {file.path: file for file in call.tx.all_hot_files()}
 
 
 def heat(
     call: Call, known: Sequence[Collision], new: Sequence[Collision], files: Mapping[str, HotFile]
 ) -> tuple[list[Collision], dict[str, HotFile]]:
     """Write down which files have become hot by new collisions; return what counts from now on."""
-    settings, now = call.house.config.overlap, call.tx.now
+    settings, now = call.context.config.overlap, call.tx.now
     within = settings.hot_minutes * 60
     counted = overlaps.count(known, new, within)
     recent = [each for each in (*known, *counted) if each.at > now - within]
@@ -189,10 +233,10 @@ def heat(
 
 def _alert(call: Call, paths: Sequence[str], collisions: Sequence[Collision]) -> None:
     """Raise one alert for all files that one look found to be hot: most often it is one quarrel."""
-    settings = call.house.config.overlap
-    names = named_paths(paths[: overlaps.NAMED])
-    if len(paths) > overlaps.NAMED:
-        names += f" and {len(paths) - overlaps.NAMED} more"
+    settings = call.context.config.overlap
+    names = named_paths(paths[: overlaps.MAX_NAMED_OVERLAPS])
+    if len(paths) > overlaps.MAX_NAMED_OVERLAPS:
+        names += f" and {len(paths) - overlaps.MAX_NAMED_OVERLAPS} more"
     are, them, they = ("is", "it", "it was") if len(paths) == 1 else ("are", "them", "they were")
     pairs = list(dict.fromkeys(f"{each.one} and {each.other}" for each in collisions))[-5:]
     within, quiet = span(settings.hot_minutes * 60), span(settings.cool_minutes * 60)
@@ -201,7 +245,7 @@ def _alert(call: Call, paths: Sequence[str], collisions: Sequence[Collision]) ->
         f"{names} {are} hot: {times} within {within} ({', '.join(pairs)})."
         f" Tasks on {them} start one after another until {they} quiet for {quiet}."
     )
-    alert(call, "hot_file", message, None, None)
+    alert(call, AlertKind.HOT_FILE, message, None, None)
 
 
 def cool(call: Call, files: Sequence[HotFile]) -> dict[str, HotFile]:
@@ -210,10 +254,4 @@ def cool(call: Call, files: Sequence[HotFile]) -> dict[str, HotFile]:
 
 
 def _put_file(call: Call, path: str, before: HotFile | None, event: overlaps.FileEvent) -> HotFile:
-    after = overlaps.heat(path, before, event, call.tx.now)
-    if before is None:
-        call.tx.insert(rows.HOT_FILES, after)
-    else:
-        call.tx.update(rows.HOT_FILES, before, after)
-    call.tx.append(COVEY, path, event, after)
-    return after
+    return call.tx.record(COVEY, path, event, before, overlaps.heat(path, before, event, call.tx.now))

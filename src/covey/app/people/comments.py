@@ -6,28 +6,38 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from covey.app import mail as mail_verbs
-from covey.app.changes import change, step
-from covey.app.review import locate, main_of, sought
-from covey.app.sendback import send_back
-from covey.app.shapes.comments import CommentRow, EditComment, ListComments, SendComments, SentComments, WriteComment
+from covey.app.board.task_changes import change, step
+from covey.app.context import Call, find
+from covey.app.merging.review import locate, main_of, where_work_is
+from covey.app.merging.sendback import free_if_author_gone
+from covey.app.people import mail as mail_verbs
 from covey.app.shapes.forms import Nothing
-from covey.app.tasks import find
-from covey.app.verbs import Call, missing, verb
-from covey.core import comments, mail, merges, tasks
-from covey.core.comments import Comment, Place, Said, Shift, Side
-from covey.core.rights import OWN, OWNER_ONLY
-from covey.core.sessions import OWNER, Goal, Kind, Session
-from covey.core.tasks import Status, Task
+from covey.app.shapes.people.comments import (
+    CommentRow,
+    EditComment,
+    ListComments,
+    SendComments,
+    SentComments,
+    WriteComment,
+)
+from covey.app.verbs import verb
+from covey.core.board import tasks
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet.sessions import OWNER, Goal, Session, SessionKind
+from covey.core.merging import merges
+from covey.core.nouns import missing
+from covey.core.people import comments, mail
+from covey.core.people.comments import Comment, OutgoingComment, Place, Shift, Side
+from covey.core.people.rights import OWN, OWNER_ONLY
 from covey.core.texts import redact
 from covey.errors import Refused
-from covey.store import rows
 from covey.values import dataclass
 
 if TYPE_CHECKING:
     from covey.git.project import Project
+    from covey.git.review import TaskWork
 
-MOST = 1000
+MAX_LISTED = 1000
 """Comments that are listed."""
 REASON = 500
 WAITS = (Status.REVIEW, Status.MERGING, Status.BLOCKED)
@@ -41,40 +51,43 @@ Found = tuple[Place, int | None]
 
 def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | None:
     """Return the look at where the lines of comments are by now."""
-    project, target = call.house.repository, call.house.config.target
+    project, target = call.context.repository, call.context.config.target
     found = [each for each in _listed(call, asked.task) if each.path is not None and each.line is not None]
     if project is None or not found:
         return None
     known = call.tx.tasks_named({each.task for each in found})
-    places = {task.id: sought(call, task) for task in known.values()}
+    places = {task.id: where_work_is(call, task) for task in known.values()}
 
     def look() -> dict[str, Found]:
         from covey.git import review
 
         main = main_of(project, target)
         works = {task: locate(project, main, place) for task, place in places.items()}
-        asked_for: dict[str, tuple[str, str]] = {}
-        for each in found:
-            work = works.get(each.task)
-            if work is not None and each.path is not None:
-                asked_for[each.id] = (work.base if each.side is Side.OLD else work.tip, each.path)
-        texts = review.lines(project, list(asked_for.values()))
-        seen = {
-            each.id: comments.place(texts[asked_for[each.id]], each.line, each.quote)
-            for each in found
-            if each.id in asked_for and each.line is not None
-        }
-        elsewhere = {each.id: asked.base if each.side is Side.OLD else asked.tip for each in found}
+        where = {each.id: place for each in found if (place := _own_place(each, works.get(each.task))) is not None}
+        texts = review.lines(project, list(where.values()))
         shifts = cache(partial(_shifts, project))  # many comments are on one file
-        return {name: _carried(shifts, *asked_for[name], elsewhere[name], where) for name, where in seen.items()}
+        seen: dict[str, Found] = {}
+        for each in found:
+            if each.id in where and each.line is not None:
+                own = comments.place(texts[where[each.id]], each.line, each.quote)
+                elsewhere = asked.base if each.side is Side.OLD else asked.tip
+                seen[each.id] = _carried(shifts, *where[each.id], elsewhere, own)
+        return seen
 
     return look
 
 
-def _shifts(project: Project, commit: str, path: str, elsewhere: str) -> Sequence[Shift] | None:
-    from covey.git import carrying
+def _own_place(comment: Comment, work: TaskWork | None) -> tuple[str, str] | None:
+    """Return the commit and the path of a comment in the work for its task as it is now, None if there is none."""
+    if work is None or comment.path is None:
+        return None
+    return work.base if comment.side is Side.OLD else work.tip, comment.path
 
-    return carrying.shifts(project, path, commit, elsewhere)
+
+def _shifts(project: Project, commit: str, path: str, elsewhere: str) -> Sequence[Shift] | None:
+    from covey.git import review
+
+    return review.shifts(project, path, commit, elsewhere)
 
 
 def _carried(
@@ -95,12 +108,9 @@ def _carried(
 
 def _listed(call: Call, task: str | None) -> list[Comment]:
     """Return the comments that are there to be seen: a session sees only what was sent."""
-    only = "" if call.who.is_owner else "AND sent IS NOT NULL "
-    if task is None:
-        where = f"WHERE removed IS NULL AND sent IS NULL {only}ORDER BY ordinal LIMIT ?"
-        return call.tx.find(rows.COMMENTS, where, (MOST,))
-    where = f"WHERE task = ? AND removed IS NULL {only}ORDER BY ordinal LIMIT ?"
-    return call.tx.find(rows.COMMENTS, where, (task, MOST))
+    if task is not None:
+        return call.tx.comments_on(task, MAX_LISTED, sent=not call.who.is_owner)
+    return call.tx.draft_comments(MAX_LISTED) if call.who.is_owner else []
 
 
 @verb("comment.list", "GET /api/comments", ListComments, list[CommentRow], may=OWN, ahead=_look)
@@ -115,8 +125,26 @@ def list_comments(call: Call, asked: ListComments) -> list[CommentRow]:
 def _row(call: Call, comment: Comment, found: Found | None = None) -> CommentRow:
     reading = None
     if comment.message is not None and comment.to is not None:
-        reading = call.tx.get(rows.READINGS, comment.message, comment.to)
-    return CommentRow.of(comment, call.tx.text(comment.text), reading, found)
+        reading = call.tx.get(mail.Reading, comment.message, comment.to)
+    place, now = found or (None, None)
+    return CommentRow.of(
+        comment,
+        text=call.tx.text(comment.text),
+        place=place,
+        now=now,
+        state=_state(comment, reading),
+        delivered=None if reading is None else reading.delivered,
+        read=None if reading is None else reading.read,
+        acked=None if reading is None else reading.acked,
+    )
+
+
+def _state(comment: Comment, reading: mail.Reading | None) -> str:
+    if comment.sent is None:
+        return "draft"
+    if reading is None:
+        return "sent"
+    return "acked" if reading.acked is not None else "delivered" if reading.delivered is not None else "read"
 
 
 # Writing
@@ -126,7 +154,7 @@ def _row(call: Call, comment: Comment, found: Found | None = None) -> CommentRow
 class _Line:
     """The lines that are commented on, as the work for the task has them; without a quote they are not there."""
 
-    commit: str
+    commit: str | None
     quote: str | None = None
     line: int | None = None
     lines: int = 1
@@ -134,14 +162,14 @@ class _Line:
 
 def _look_at_line(call: Call, asked: WriteComment) -> Callable[[], _Line | None] | None:
     """Return the look at the line that is commented on."""
-    task, project, target = call.tx.task(asked.task), call.house.repository, call.house.config.target
+    task, project, target = call.tx.task(asked.task), call.context.repository, call.context.config.target
     if task is None or project is None:
         return None
-    place = sought(call, task)
+    place = where_work_is(call, task)
 
     def look() -> _Line | None:
         from covey.git import review
-        from covey.git.candidates import is_ancestor
+        from covey.git.candidates.candidates import is_ancestor
 
         work = locate(project, main_of(project, target), place)
         if work is None:
@@ -155,18 +183,18 @@ def _look_at_line(call: Call, asked: WriteComment) -> Callable[[], _Line | None]
             return _Line(commit)
         here = _Line(commit, text[asked.line - 1], asked.line, asked.lines)
         return (
-            here if commit == own or is_ancestor(project, commit, work.tip) else _own_lines(project, asked, here, own)
+            here if commit == own or is_ancestor(project, commit, work.tip) else _own_lines(project, asked, commit, own)
         )
 
     return look
 
 
-def _own_lines(project: Project, asked: WriteComment, there: _Line, own: str) -> _Line:
+def _own_lines(project: Project, asked: WriteComment, commit: str, own: str) -> _Line:
     """Return lines of a commit that others have a part in as the task's own work has them."""
-    from covey.git import carrying, review
+    from covey.git import review
 
     path, line = asked.path or "", asked.line or 1
-    shifts = carrying.shifts(project, path, there.commit, own)
+    shifts = review.shifts(project, path, commit, own)
     found = None if shifts is None else comments.carried_range(shifts, line, asked.lines)
     if found is None:
         return _Line(own)
@@ -178,32 +206,34 @@ def _own_lines(project: Project, asked: WriteComment, there: _Line, own: str) ->
 def write(call: Call, asked: WriteComment) -> CommentRow:
     """Write a comment on the work for a task; it is a draft until it is sent."""
     task = find(call.tx, asked.task)
-    seen: _Line | None = call.seen
     if asked.line is not None and asked.path is None:
         raise Refused("A line is one of a file.", hint="Name its path too.")
-    is_seen = seen is not None and seen.quote is not None
-    quote = seen.quote if seen is not None and is_seen else asked.quote
-    if asked.line is not None and quote is None:
-        lines = f"line {asked.line}" if asked.lines == 1 else f"lines {asked.line}-{asked.line + asked.lines - 1}"
-        raise Refused(
-            f"There {'is' if asked.lines == 1 else 'are'} no {lines} in {asked.path} as {task.id} has it.",
-            hint=f"covey task diff {task.id} shows what there is.",
-        )
+    seen: _Line | None = call.seen
+    if seen is None or seen.quote is None:
+        commit = asked.commit if seen is None else seen.commit
+        seen = _Line(commit, asked.quote, asked.line, asked.lines)
+    if asked.line is not None and seen.quote is None:
+        raise _no_such_line(task, asked)
     event = comments.Written(
         task=task.id,
         text=call.prose(asked.text, "The comment"),
-        commit=asked.commit if seen is None else seen.commit,
+        commit=seen.commit,
         path=asked.path,
         side=asked.side,
-        line=seen.line if seen is not None and is_seen else asked.line,
-        lines=seen.lines if seen is not None and is_seen else asked.lines,
-        quote=comments.quoted(quote or ""),
+        line=seen.line,
+        lines=seen.lines,
+        quote=comments.quoted(seen.quote or ""),
     )
-    seq, actor = call.tx.next_seq, call.actor(None)
-    comment = comments.first(f"comment-{seq}", seq, actor, event, call.tx.now)
-    call.tx.insert(rows.COMMENTS, comment)
-    call.tx.append(actor, comment.id, event, comment)
+    comment = call.tx.begin(Comment, event, call.actor(None))
     return _row(call, comment, None if comment.line is None else (Place.HERE, comment.line))
+
+
+def _no_such_line(task: Task, asked: WriteComment) -> Refused:
+    first, last = asked.line or 1, (asked.line or 1) + asked.lines - 1
+    lines = f"is no line {first}" if asked.lines == 1 else f"are no lines {first}-{last}"
+    return Refused(
+        f"There {lines} in {asked.path} as {task.id} has it.", hint=f"covey task diff {task.id} shows what there is."
+    )
 
 
 @verb("comment.edit", "PATCH /api/comments/{id}", EditComment, CommentRow, may=OWNER_ONLY)
@@ -219,7 +249,7 @@ def remove(call: Call, asked: Nothing, id: str) -> CommentRow:
 
 
 def _comment(call: Call, comment_id: str) -> Comment:
-    found = call.tx.get(rows.COMMENTS, f"comment-{comment_id}" if comment_id.isdecimal() else comment_id)
+    found = call.tx.get(comments.Comment, f"comment-{comment_id}" if comment_id.isdecimal() else comment_id)
     if found is None or found.removed is not None:
         raise missing("comment", comment_id)
     return found
@@ -227,10 +257,7 @@ def _comment(call: Call, comment_id: str) -> Comment:
 
 def _put(call: Call, comment: Comment, event: comments.Edited | comments.Removed | comments.Sent) -> Comment:
     comments.change(comment, event)
-    after = comments.apply(comment, event, call.tx.now)
-    call.tx.update(rows.COMMENTS, comment, after)
-    call.tx.append(call.actor(None), comment.id, event, after)
-    return after
+    return call.tx.advance(comment, event, call.actor(None))
 
 
 # Sending
@@ -245,7 +272,7 @@ def send(call: Call, asked: SendComments) -> SentComments:
     if not chosen and not words:
         raise Refused(f"There is no comment on {task.id} to send.", hint="Write one first.")
     call.worker(OWNER)
-    said = [Said(each, call.tx.text(each.text)) for each in chosen]
+    said = [OutgoingComment(each, call.tx.text(each.text)) for each in chosen]
     return _send_back(call, task, words, said) if asked.back else _send_mail(call, task, words, said)
 
 
@@ -270,7 +297,7 @@ def _author(call: Call, task: Task) -> str | None:
     return next((run.session for run in call.tx.last_runs("task", task.id, 1)), None)
 
 
-def _send_mail(call: Call, task: Task, words: str, said: Sequence[Said]) -> SentComments:
+def _send_mail(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> SentComments:
     author = _author(call, task)
     session = None if author is None else call.tx.session(author)
     if session is None or session.removed or session.name == OWNER:
@@ -303,7 +330,7 @@ def _instead(task: Task) -> str:
     return "The comments stay here as drafts."
 
 
-def _send_back(call: Call, task: Task, words: str, said: Sequence[Said]) -> SentComments:
+def _send_back(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> SentComments:
     if task.status not in WAITS:
         raise Refused(
             f"{task.id} is {task.status}, so there is nothing to send back.",
@@ -312,7 +339,7 @@ def _send_back(call: Call, task: Task, words: str, said: Sequence[Said]) -> Sent
     author = _author(call, task)
     merge = next(iter(call.tx.open_merges(task.id)), None)
     story = comments.story(task.id, None if merge is None else merge.id, words, said)
-    back = send_back(call, _rejected(call, task, merge, author, story, _reason(words, said)))
+    back = free_if_author_gone(call, _rejected(call, task, merge, author, story, _reason(words, said)))
     to = back.front
     messages: list[str] = []
     if to is not None:
@@ -335,7 +362,7 @@ def _rejected(call: Call, task: Task, merge: merges.Merge | None, author: str | 
     return change(call, task, tasks.reject(task, author or OWNER, story, wished=True), actor)
 
 
-def _reason(words: str, said: Sequence[Said]) -> str:
+def _reason(words: str, said: Sequence[OutgoingComment]) -> str:
     first = words.splitlines()[0] if words else said[0].text.strip().splitlines()[0] if said else ""
     with_them = f" with {comments.count(len(said))}" if said else ""
     return f"Sent back{with_them}: {first}"[:REASON]
@@ -347,7 +374,7 @@ def _why_back_waits(call: Call, task: Task, author: str | None) -> str | None:
         gone = f"{author} does not work here any more" if author not in (None, OWNER) else "Nobody wrote it here"
         return f"{gone}: who takes {task.id} next is told the comments."
     session = call.tx.session(task.front)
-    if session is not None and session.kind is not Kind.RUN:
+    if session is not None and session.kind is not SessionKind.RUN:
         return f"covey does not run {task.front}: it finds {task.id} when it looks."
     if session is not None and session.goal is not Goal.WORKING:
         return f"{task.front} is {session.goal}: it goes on with {task.id} when it works again."
@@ -355,9 +382,9 @@ def _why_back_waits(call: Call, task: Task, author: str | None) -> str | None:
 
 
 def _sent(
-    call: Call, task: Task, to: str | None, messages: list[str], waits: str | None, said: Sequence[Said]
+    call: Call, task: Task, to: str | None, messages: list[str], waits: str | None, said: Sequence[OutgoingComment]
 ) -> SentComments:
-    now = [call.tx.get(rows.COMMENTS, each.comment.id) for each in said]
+    now = [call.tx.get(comments.Comment, each.comment.id) for each in said]
     return SentComments(
         task=task.id,
         status=find(call.tx, task.id).status,

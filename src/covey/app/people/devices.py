@@ -10,15 +10,16 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from covey.app.pulses import of_device
-from covey.app.shapes.forms import Asked, Nothing
-from covey.app.verbs import Call, missing, verb
-from covey.core import devices
-from covey.core.devices import Device, Kind
-from covey.core.rights import OWNER_ONLY
+from covey.app.context import Call
+from covey.app.fleet.heartbeats import of_device
+from covey.app.fleet.sessions import as_text
+from covey.app.shapes.forms import Answered, Asked, Nothing
+from covey.app.verbs import verb
+from covey.core.people import devices
+from covey.core.people.devices import Device, DeviceKind
+from covey.core.people.rights import OWNER_ONLY
 from covey.core.texts import line
 from covey.errors import Refused
-from covey.store import rows
 from covey.store.tx import Tx
 
 Label = Annotated[str, Meta(max_length=80)]
@@ -27,7 +28,7 @@ Label = Annotated[str, Meta(max_length=80)]
 class InviteDevice(Asked, frozen=True, kw_only=True):
     """Which browser shall join: one on this machine, or one beyond it; it may be given a name."""
 
-    kind: Kind = Kind.PAGE
+    kind: DeviceKind = DeviceKind.PAGE
     label: Label = ""
 
 
@@ -48,7 +49,7 @@ class Invitation(Struct, frozen=True, kw_only=True):
     """A code that works once, the address that carries it, and for a phone the same as rows of a QR code."""
 
     id: str
-    kind: Kind
+    kind: DeviceKind
     code: str
     url: str
     until: float
@@ -56,11 +57,11 @@ class Invitation(Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
 
 
-class DeviceRow(Struct, frozen=True, kw_only=True):
+class DeviceRow(Answered, frozen=True, kw_only=True):
     """A browser that joined, and when it was last heard of."""
 
     id: str
-    kind: Kind
+    kind: DeviceKind
     label: str
     joined: float | None
     seen: float | None
@@ -69,7 +70,7 @@ class DeviceRow(Struct, frozen=True, kw_only=True):
     this: bool = False
 
 
-class Entry(DeviceRow, frozen=True, kw_only=True):
+class JoinedDevice(DeviceRow, frozen=True, kw_only=True):
     """A browser that was let in, and the secret that only it gets; none if it was known already."""
 
     secret: str | None
@@ -78,8 +79,7 @@ class Entry(DeviceRow, frozen=True, kw_only=True):
 @verb("device.list", "GET /api/devices", ListDevices, list[DeviceRow], may=OWNER_ONLY)
 def list_devices(call: Call, asked: ListDevices) -> list[DeviceRow]:
     """List the browsers that may act as the owner."""
-    found = call.tx.find(rows.DEVICES, "WHERE joined IS NOT NULL ORDER BY ordinal")
-    made = [device_row(call, device) for device in found]
+    made = [device_row(call, device) for device in call.tx.joined_devices()]
     return [row for row in made if row.known or asked.all]
 
 
@@ -91,9 +91,9 @@ def invite(call: Call, asked: InviteDevice) -> Invitation:
     device = by_code(call.tx, code)
     if device is None:
         event = devices.invite(asked.kind, _label(asked.label), digest(code), call.tx.now)
-        device = _put(call, None, f"device-{call.tx.next_seq}", event)
+        device = call.tx.begin(Device, event, call.actor(None))
     url = f"{address}/#code={code}"
-    is_phone = asked.kind is Kind.PHONE
+    is_phone = asked.kind is DeviceKind.PHONE
     return Invitation(
         id=device.id,
         kind=device.kind,
@@ -101,45 +101,38 @@ def invite(call: Call, asked: InviteDevice) -> Invitation:
         url=url,
         until=device.until,
         qr=_qr(url) if is_phone else [],
-        fingerprint=call.house.addresses.fingerprint if is_phone and call.house.addresses else None,
+        fingerprint=call.context.addresses.fingerprint if is_phone and call.context.addresses else None,
     )
 
 
 @verb("device.revoke", "POST /api/devices/{id}/revoke", Nothing, DeviceRow, may=OWNER_ONLY)
 def revoke(call: Call, asked: Nothing, id: str) -> DeviceRow:
     """Send a browser away: whatever it has open ends at once."""
-    device = call.tx.get(rows.DEVICES, id)
-    if device is None:
-        raise missing("device", id)
-    return device_row(call, _put(call, device, id, devices.revoke(device)))
+    device = call.find(Device, id)
+    return device_row(call, call.tx.advance(device, devices.revoke(device), call.actor(None)))
 
 
-def join(call: Call, asked: JoinDevice, known: str | None, secret_of: Callable[[str], str]) -> Entry:
+def join(call: Call, asked: JoinDevice, known: str | None, secret_of: Callable[[str], str]) -> JoinedDevice:
     """Let the browser in that shows a code; the code is spent then, also by a browser that is known already."""
     device = by_code(call.tx, asked.code)
     secret = "" if device is None else secret_of(device.id)
     event = devices.join(device, _label(asked.label), digest(secret), call.tx.now)
     assert device is not None
-    same = call.tx.get(rows.DEVICES, known) if known is not None else None
+    same = call.tx.get(devices.Device, known) if known is not None else None
     if same is not None and devices.is_fresh(same, call.tx.now):
-        _put(call, device, device.id, devices.Revoked())
-        return _entry(call, same, None)
-    joined = _put(call, device, device.id, event)
-    call.house.pulses.hear(of_device(joined.id))
-    return _entry(call, joined, secret)
+        call.tx.advance(device, devices.Revoked(), call.actor(None))
+        return JoinedDevice.of(device_row(call, same), secret=None)
+    joined = call.tx.advance(device, event, call.actor(None))
+    call.context.pulses.hear(of_device(joined.id))
+    return JoinedDevice.of(device_row(call, joined), secret=secret)
 
 
 def revoke_all(call: Call) -> int:
     """Send every browser away, with what was invited, and return how many there were."""
-    found = call.tx.find(rows.DEVICES, "WHERE revoked IS NULL ORDER BY ordinal")
+    found = call.tx.unrevoked_devices()
     for device in found:
-        _put(call, device, device.id, devices.revoke(device))
+        call.tx.advance(device, devices.revoke(device), call.actor(None))
     return sum(devices.is_known(device, call.tx.now) for device in found)
-
-
-def by_id(tx: Tx, device_id: str) -> Device | None:
-    """Return a device, whether it may still ask or not."""
-    return tx.get(rows.DEVICES, device_id)
 
 
 def digest(secret: str) -> str:
@@ -149,22 +142,13 @@ def digest(secret: str) -> str:
 
 def device_row(call: Call, device: Device) -> DeviceRow:
     """Return a device as it is answered."""
-    pulse = call.house.pulses.seen(of_device(device.id))
-    return DeviceRow(
-        id=device.id,
-        kind=device.kind,
-        label=device.label,
-        joined=device.joined,
+    pulse = call.context.pulses.seen(of_device(device.id))
+    return DeviceRow.of(
+        device,
         seen=pulse.seen if pulse else device.joined,
-        revoked=device.revoked,
         known=devices.is_known(device, call.tx.now),
         this=device.id == call.who.device,
     )
-
-
-def _entry(call: Call, device: Device, secret: str | None) -> Entry:
-    row = device_row(call, device)
-    return Entry(**{name: getattr(row, name) for name in DeviceRow.__struct_fields__}, secret=secret)
 
 
 def _label(text: str) -> str:
@@ -173,28 +157,15 @@ def _label(text: str) -> str:
 
 def by_code(tx: Tx, code: str) -> Device | None:
     """Return the device that was invited with a code, whether it still works or not."""
-    found = tx.find(rows.DEVICES, "WHERE code = ? ORDER BY ordinal DESC", (digest(code),))
-    return found[0] if found else None
+    return tx.device_of_code(digest(code))
 
 
-def _put(call: Call, before: Device | None, device_id: str, event: devices.Event) -> Device:
-    if isinstance(event, devices.Invited):
-        after = devices.first(device_id, call.tx.next_seq, event, call.tx.now)
-        call.tx.insert(rows.DEVICES, after)
-    else:
-        assert before is not None
-        after = devices.apply(before, event, call.tx.now)
-        call.tx.update(rows.DEVICES, before, after)
-    call.tx.append(call.actor(None), device_id, event, after)
-    return after
-
-
-def _address(call: Call, kind: Kind) -> str:
+def _address(call: Call, kind: DeviceKind) -> str:
     """Return where a browser finds the page."""
-    addresses = call.house.addresses
+    addresses = call.context.addresses
     if addresses is None:
         raise Refused("There is no page without the daemon.", hint="covey up starts it.")
-    if kind is Kind.PAGE:
+    if kind is DeviceKind.PAGE:
         return addresses.page
     if addresses.beyond is None:
         raise Refused(
@@ -206,15 +177,9 @@ def _address(call: Call, kind: Kind) -> str:
 
 def _code(call: Call) -> str:
     """Return 128 bits that nobody can guess; under an idempotency key always the same, so they are kept nowhere."""
-    if call.tx.key is None or not call.house.secret:
-        return _text(os.urandom(16))
-    return _text(hmac.digest(call.house.secret, b"a device's code " + call.tx.key.encode(), "sha256")[:16])
-
-
-def _text(data: bytes) -> str:
-    import base64  # every command starts with this module, and few need it
-
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+    if call.tx.key is None or not call.context.secret:
+        return as_text(os.urandom(16))
+    return as_text(hmac.digest(call.context.secret, b"a device's code " + call.tx.key.encode(), "sha256")[:16])
 
 
 def _qr(url: str) -> list[str]:

@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
+from typing import Annotated
 
-from covey.app import questions as asking
-from covey.app.mail import post
-from covey.app.questions import check_open, covering
-from covey.app.sessions import alert
-from covey.app.shapes.questions import AskPush, PushAnswer
-from covey.app.verbs import Call, verb
-from covey.core import mail, permits, pushes, questions
-from covey.core.permits import PUSH, SHELL
-from covey.core.pushes import Push
-from covey.core.questions import FROM_SHELL, Permission, Permitted
-from covey.core.rights import SHARED
-from covey.core.runs import Run
-from covey.core.sessions import COVEY, OWNER
-from covey.core.signals import Asks, Wants
+from msgspec import Meta, Struct
+
+from covey.app.context import Call
+from covey.app.fleet.sessions import alert
+from covey.app.people.mail import post
+from covey.app.people.questions import ask_from_shell, covering
+from covey.app.shapes.forms import Asked, Name, form
+from covey.app.verbs import verb
+from covey.core.fleet.runs import Run
+from covey.core.fleet.sessions import COVEY, OWNER
+from covey.core.fleet.signals import Asks, Wants
+from covey.core.people import mail, permits, questions
+from covey.core.people.alerts import AlertKind
+from covey.core.people.commands import pushes
+from covey.core.people.commands.pushes import Push
+from covey.core.people.permits import PUSH, SHELL
+from covey.core.people.questions import Permission, Permitted
+from covey.core.people.rights import SHARED
 from covey.errors import Invalid
 
-UNASKED = "pushed_unasked"
-"""The alert for what a session pushed and nobody had allowed."""
-SENT = "sent_unasked"
-"""The alert for what a session sent or published by a program, and nobody had allowed."""
+ONE_WORD = "must be one word"
+PushedRef = Annotated[str, form(r"[+:]?[^\s\x00-\x20\x7f]+", "must be a ref", min_length=1, max_length=1000)]
+
+
+class AskPush(Asked, frozen=True, kw_only=True):
+    """What a session's git is about to push: the remote by name or address, and its refs as git's refspecs name them.
+
+    A branch stands by its bare name; `+` before a ref moves it by force, `:` deletes it.
+    """
+
+    remote: Annotated[str, form(r"[^\s\x00-\x1f\x7f]+", ONE_WORD, min_length=1, max_length=4000)]
+    refs: Annotated[list[PushedRef], Meta(min_length=1, max_length=1000)]
+    session: Name | None = None
+
+
+class PushAnswer(Struct, frozen=True, kw_only=True):
+    """Whether a push may be made: `allow`, `deny`, or `ask` while its question waits for a person; and why."""
+
+    answer: questions.Permission
+    why: str
+    question: str | None = None
+
+    @staticmethod
+    def of(said: questions.Permitted) -> PushAnswer:
+        """Return what was decided of a push as it is answered."""
+        return PushAnswer(answer=said.permission, why=said.why, question=said.question)
 
 
 @verb("push.ask", "POST /api/pushes", AskPush, PushAnswer, may=SHARED, status=201)
@@ -35,7 +61,7 @@ def ask_push(call: Call, asked: AskPush) -> PushAnswer:
         raise Invalid("You are the owner, and push what you like.", hint="--as NAME asks for a session.")
     call.worker(name)
     push = Push(asked.remote, tuple(asked.refs))
-    if pushes.is_allowed(call.house.config.sessions.push, push):
+    if pushes.is_allowed(call.context.config.sessions.push, push):
         return PushAnswer.of(Permitted(Permission.ALLOW, "[sessions.push] in covey.toml allows it."))
     run = next(iter(call.tx.open_runs(name)), None)
     text = f"May I push to {push.remote}: {', '.join(map(_in_words, push.refs))}?"
@@ -53,17 +79,14 @@ def permitted(call: Call, session: str, run: Run | None, tool: str, about: str, 
     said = None if known is None else questions.standing(known, run_id)
     if said is not None:
         return said
-    check_open(call, session)
-    mark = sha256(f"{call.tx.next_seq} {about}".encode()).hexdigest()[:16]
-    asks = Asks(text, f"{FROM_SHELL}{mark}", Wants.PERMISSION, tool, about)
-    minutes = call.house.config.watch.answer_minutes
-    made = asking.ask(call, session, asks, task=task, run=run_id, minutes=minutes)
+    asks = Asks(text, wants=Wants.PERMISSION, tool=tool, about=about)
+    made = ask_from_shell(call, session, asks, task=task, run=run_id)
     return Permitted(Permission.ASK, f"A person is asked: {made.id}.", made.id)
 
 
 def is_allowed(call: Call, session: str, task: str | None, tool: str, about: str) -> bool:
     """Say whether settings, a permit or a person allowed a session what it did."""
-    settings = call.house.config.sessions
+    settings = call.context.config.sessions
     if tool == PUSH:
         remote, *refs = about.split()
         if pushes.is_allowed(settings.push, Push(remote, tuple(refs))):
@@ -82,20 +105,20 @@ def tell_pushed(call: Call, session: str, task: str | None, seen: Iterable[Push]
         return
     what = "; ".join(unasked)
     message = f"{session} pushed without asking, past gate and review: {what}. {how}"
-    _tell(call, UNASKED, f"{session} pushed without asking: {what}"[:500], message, session, task)
+    _tell(call, AlertKind.PUSHED_UNASKED, f"{session} pushed without asking: {what}"[:500], message, session, task)
 
 
 def tell_sent(call: Call, session: str, task: str | None, commands: Iterable[str]) -> None:
     """Tell the person what a session sent or published by a program, if nobody had allowed it."""
     unasked = [each for each in commands if not is_allowed(call, session, task, SHELL, each)]
     if unasked:
-        message = f"{session} ran what leads out of this machine, and nobody was asked: {'; '.join(unasked)}."
-        _tell(call, SENT, f"{session} may have sent something out", message, session, task)
+        message = f"{session} ran commands that may send data out, without asking: {'; '.join(unasked)}."
+        _tell(call, AlertKind.SENT_UNASKED, f"{session} may have sent something out", message, session, task)
 
 
-def _tell(call: Call, type: str, subject: str, message: str, session: str, task: str | None) -> None:
+def _tell(call: Call, kind: AlertKind, subject: str, message: str, session: str, task: str | None) -> None:
     """Raise an alert, and leave a message in the inbox that stays there until the person has taken it in."""
-    alert(call, type, message, session, task)
+    alert(call, kind, message, session, task)
     text = call.prose(message, "The message")
     post(call, COVEY, mail.Sent(to=OWNER, subject=subject, text=text, task=task, wants_ack=True))
 

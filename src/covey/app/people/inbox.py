@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
+from covey.app.board.waiting import Look
+from covey.app.context import Call
+from covey.app.merging.merge_reasons import line_of, look
+from covey.app.people import proposals
+from covey.app.people.proposals import ProposalRow, ProposedChange
+from covey.app.shapes.forms import Answered, Nothing
+from covey.app.verbs import verb
+from covey.core.board.tasks import Status, Task
+from covey.core.board.waiting import Cause
+from covey.core.fleet.outcomes import in_short, last_error
+from covey.core.fleet.sessions import OWNER, Session, SessionState
+from covey.core.merging.broken_gates import remedy
+from covey.core.merging.merges import MergeState
+from covey.core.merging.queue_view import QueueView
+from covey.core.people import inbox
+from covey.core.people.alerts import AlertKind
+from covey.core.people.inbox import InboxItem, InboxKind
+from covey.core.people.rights import OWNER_ONLY
 
-from covey.app import mail, proposals
-from covey.app.reasons import Sight, last_alert, line_of, look, mending
-from covey.app.shapes.forms import Nothing
-from covey.app.shapes.proposals import ProposalRow, ProposedChange
-from covey.app.verbs import Call, verb
-from covey.app.waiting import Look
-from covey.core import inbox
-from covey.core.inbox import Item, Kind
-from covey.core.judge import in_short, last_error
-from covey.core.merges import State
-from covey.core.rights import OWNER_ONLY, is_vouched_for
-from covey.core.sessions import COVEY, OWNER, Session
-from covey.core.sessions import State as SessionState
-from covey.core.tasks import Status, Task
-from covey.core.waiting import Cause
-from covey.store import rows
-
-MOST = 1000
-"""Items of one kind that are listed."""
+MAX_PER_KIND = 1000
+"""How many items of one kind are listed."""
 NOTHING = "(nothing)"
 TEXT = 4000
 """Characters of a message that are shown in place."""
 
 
-class InboxRow(Struct, frozen=True, kw_only=True):
+class InboxRow(Answered, frozen=True, kw_only=True):
     """One thing that waits for a person; what several ask alike is one, with all their `ids` and `sessions`.
 
     `ids` are what a decision is sent to: questions, a task, a merge, sessions, a message; none for the queue and the
@@ -39,7 +39,7 @@ class InboxRow(Struct, frozen=True, kw_only=True):
     """
 
     key: str
-    kind: Kind
+    kind: InboxKind
     cause: str
     title: str
     text: str
@@ -62,80 +62,82 @@ class InboxRow(Struct, frozen=True, kw_only=True):
 @verb("inbox.list", "GET /api/inbox", Nothing, list[InboxRow], may=OWNER_ONLY)
 def list_inbox(call: Call, asked: Nothing) -> list[InboxRow]:
     """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions and more."""
-    return [InboxRow(**item.__dict__) for item in inbox.together(_items(call))]
+    return [InboxRow.of(item) for item in inbox.together(_items(call))]
 
 
-def _items(call: Call) -> Iterator[Item]:
-    questions = call.tx.open_questions()[:MOST]
+def _items(call: Call) -> Iterator[InboxItem]:
+    questions = call.tx.open_questions()[:MAX_PER_KIND]
     yield from map(inbox.of_question, questions)
     yield from _blocked(call)
-    yield from _unvouched(call)
-    sight = look(call)
-    yield from _merges(sight)
-    yield from _queue(call, sight)
+    waiting = Look(call)
+    yield from _no_scripts(call, waiting)
+    view = look(call)
+    yield from _merges(view)
+    yield from _queue(call, view)
     yield from _sessions(call, {question.session for question in questions})
     yield from _mail(call)
     yield from _proposals(call)
-    yield from _waits(call)
-    if call.house.complaint is not None:
-        what, since = call.house.complaint
+    yield from _waits(waiting)
+    if call.context.complaint is not None:
+        what, since = call.context.complaint
         title = "covey.toml makes no sense; the settings from before hold"
-        yield Item(key="setting", kind=Kind.SETTING, title=title, text=what, since=since)
+        yield InboxItem(key="setting", kind=InboxKind.SETTING, title=title, text=what, since=since)
 
 
-def _blocked(call: Call) -> Iterator[Item]:
-    for task in call.tx.board(status=Status.BLOCKED, session=None, limit=MOST, after=None):
-        yield Item(
-            key=f"task:{task.id}",
-            kind=Kind.BLOCKED,
-            cause=inbox.cause_of(_trouble(task), task.id),
-            title=task.title,
-            text=task.reason or "",
-            task=task.id,
-            since=task.updated,
-            ids=(task.id,),
-            tasks=(task.id,),
-            decisions=("reopen", "drop"),
-        )
+def _blocked(call: Call) -> Iterator[InboxItem]:
+    for task in call.tx.board(status=Status.BLOCKED, session=None, limit=MAX_PER_KIND, after=None):
+        yield _of_task(task, inbox.cause_of(_trouble(task), task.id), task.reason or "", ("reopen", "drop"))
+
+
+def _of_task(task: Task, cause: str, text: str, decisions: tuple[str, ...]) -> InboxItem:
+    return InboxItem(
+        key=f"task:{task.id}",
+        kind=InboxKind.BLOCKED,
+        cause=cause,
+        title=task.title,
+        text=text,
+        task=task.id,
+        since=task.updated,
+        ids=(task.id,),
+        tasks=(task.id,),
+        decisions=decisions,
+    )
 
 
 def _trouble(task: Task) -> str:
     """Return what blocks a task: the error of its last try if that is why, however often it was tried."""
     last = task.tries[-1] if task.tries else None
-    tried = last is not None and last.has_failed and last.at == task.updated
-    return (last_error(last.what) or in_short(last.what)) if last is not None and tried else task.reason or ""
+    if last is None or not last.has_failed or last.at != task.updated:
+        return task.reason or ""
+    return last_error(last.what) or in_short(last.what)
 
 
-def _unvouched(call: Call) -> Iterator[Item]:
-    """Yield tasks that sessions wrote, where every agent runs a task's text as a script and so passes over them."""
-    workers = call.tx.run_sessions()
-    scripts = [session.name for session in workers if not mail.reads(call, session)]
-    waiting = call.tx.board(status=Status.TODO, session=None, limit=MOST, after=None) if scripts else []
-    for task in waiting if len(scripts) == len(workers) else ():
-        if task.author in (OWNER, COVEY) or is_vouched_for(call.tx.words_of(task.id)):
+def _no_scripts(call: Call, waiting: Look) -> Iterator[InboxItem]:
+    """Yield tasks that are no scripts, where all who could take them run a task's text as one and so pass over them."""
+    if not any(map(waiting.is_script, call.tx.run_sessions())):
+        return
+    for task in call.tx.board(status=Status.TODO, session=None, limit=MAX_PER_KIND, after=None):
+        reason = waiting.no_script(task)
+        if reason is None:
             continue
-        yield Item(
-            key=f"task:{task.id}",
-            kind=Kind.BLOCKED,
-            cause=f"unvouched:{inbox.digest(task.author)}",
-            title=task.title,
-            text=f"{task.author} wrote it, so {scripts[0]} does not run its text as a script until you give it to "
-            f"somebody: covey task edit {task.id} --assignee {scripts[0]}",
-            task=task.id,
-            since=task.updated,
-            ids=(task.id,),
-            tasks=(task.id,),
-            decisions=("drop",),
+        first = reason.sessions[0]
+        text = (
+            f"It is written for somebody who reads; {first} would run it as a script: covey task claim {task.id}"
+            " gives it to you, and covey session new --agent NAME --start adds an agent that reads"
+            if reason.cause is Cause.PROSE
+            else f"{task.author} wrote it, so {first} does not run its text as a script until you give it to "
+            f"somebody: covey task edit {task.id} --assignee {first}"
         )
+        yield _of_task(task, f"{reason.cause}:{inbox.digest(task.author)}", text, ("drop",))
 
 
-def _waits(call: Call) -> Iterator[Item]:
+def _waits(waiting: Look) -> Iterator[InboxItem]:
     """Yield what keeps tasks from being taken until a person changes it: each cause once, with all its tasks."""
-    for wait in Look(call).lane_waits(MOST):
+    for wait in waiting.lane_waits(MAX_PER_KIND):
         if wait.person:
-            yield Item(
+            yield InboxItem(
                 key=f"waits:{wait.cause}:{inbox.digest(*wait.lanes)}",
-                kind=Kind.WAITS,
+                kind=InboxKind.WAITS,
                 title=wait.text.rstrip("."),
                 text=wait.command,
                 since=wait.since,
@@ -146,15 +148,15 @@ def _waits(call: Call) -> Iterator[Item]:
             )
 
 
-def _merges(sight: Sight) -> Iterator[Item]:
-    for merge in sight.open.values():
-        line = line_of(sight, merge)
+def _merges(view: QueueView) -> Iterator[InboxItem]:
+    for merge in view.open.values():
+        line = line_of(view, merge)
         if not line.person:
             continue
-        asks = merge.state in (State.REVIEW, State.QUEUED)
-        yield Item(
+        asks = merge.state in (MergeState.REVIEW, MergeState.QUEUED)
+        yield InboxItem(
             key=f"merge:{merge.id}",
-            kind=Kind.APPROVE if asks else Kind.LANDING,
+            kind=InboxKind.APPROVE if asks else InboxKind.LANDING,
             title=line.title,
             text=line.waits or merge.reason or "",
             session=merge.session,
@@ -167,11 +169,11 @@ def _merges(sight: Sight) -> Iterator[Item]:
         )
 
 
-def _queue(call: Call, sight: Sight) -> Iterator[Item]:
+def _queue(call: Call, view: QueueView) -> Iterator[InboxItem]:
     """Yield what keeps the queue from testing, from moving main or from reaching the remote."""
-    now, fleet = sight.standing, call.tx.fleet()
+    now, fleet = view.standing, call.tx.fleet()
     if now.halted:
-        told = last_alert(call, "main_red")
+        told = call.tx.last_alert(AlertKind.MAIN_RED)
         since = call.tx.now if told is None else told.raised
         yield _stop("halted", "The merge queue has halted", now.halted, since, ("resume",))
     if now.paused:
@@ -183,29 +185,30 @@ def _queue(call: Call, sight: Sight) -> Iterator[Item]:
     if fleet.paused:
         title = f"The whole fleet was paused by {fleet.by or 'somebody'}"
         yield _stop("fleet", title, "", fleet.since or call.tx.now, ("resume-fleet",))
-    if sight.broken:
-        told = last_alert(call, "gate_broken")
-        text = f"{sight.broken} Nothing lands until that is mended: {mending(sight.broken)}."
+    if view.broken:
+        told = call.tx.last_alert(AlertKind.GATE_BROKEN)
+        text = f"{view.broken} Nothing lands until that is mended: {remedy(view.broken)}."
         yield _stop("gate", "The gate cannot be run", text, call.tx.now if told is None else told.raised, ("resume",))
-    yield from _troubles(call, sight)
+    yield from _troubles(call, view)
 
 
-def _troubles(call: Call, sight: Sight) -> Iterator[Item]:
+def _troubles(call: Call, view: QueueView) -> Iterator[InboxItem]:
     """Yield what a person was told of the queue, and nothing since shows that it is over."""
-    told = last_alert(call, "not_pushed") if call.house.config.merge.push else None
-    if told is not None and not call.tx.find(rows.LANDINGS, "WHERE pushed > ? LIMIT 1", (told.raised,)):
+    told = call.tx.last_alert(AlertKind.NOT_PUSHED) if call.context.config.merge.push else None
+    if told is not None and not call.tx.has_pushed_since(told.raised):
         yield _stop("push", "What landed is not pushed", told.message, told.raised)
-    if sight.stuck is not None:
+    if view.stuck is not None:
         title = "The merge queue cannot go on"
-        text = sight.stuck.message.removeprefix(f"{title}: ")
-        yield _stop("stuck", title, text, sight.stuck.raised)
+        yield _stop("stuck", title, view.stuck.message.removeprefix(f"{title}: "), view.stuck.raised)
 
 
-def _stop(name: str, title: str, text: str, since: float, decisions: tuple[str, ...] = ()) -> Item:
-    return Item(key=f"queue:{name}", kind=Kind.QUEUE, title=title, text=text, since=since, decisions=decisions)
+def _stop(name: str, title: str, text: str, since: float, decisions: tuple[str, ...] = ()) -> InboxItem:
+    return InboxItem(
+        key=f"queue:{name}", kind=InboxKind.QUEUE, title=title, text=text, since=since, decisions=decisions
+    )
 
 
-def _sessions(call: Call, asking: set[str]) -> Iterator[Item]:
+def _sessions(call: Call, asking: set[str]) -> Iterator[InboxItem]:
     for session in call.tx.run_sessions():
         if inbox.is_stuck(session, asking):
             held = call.tx.held_by(session.name)
@@ -214,17 +217,18 @@ def _sessions(call: Call, asking: set[str]) -> Iterator[Item]:
 
 def _lasting_cause(call: Call, session: Session) -> str:
     """Return what keeps a session from starting if that stays the same while its words change."""
-    _, wait = call.house.why(session.name)
+    _, wait = call.context.fleet.why(session.name)
     return str(wait.cause) if wait is not None and wait.about and session.state is SessionState.LIMITED else ""
 
 
-def _proposals(call: Call) -> Iterator[Item]:
+def _proposals(call: Call) -> Iterator[InboxItem]:
     """Yield what sessions ask a person to do, with what that would change."""
-    for row in proposals.open_rows(call, MOST):
+    for proposal in call.tx.open_proposals(limit=MAX_PER_KIND):
+        row = proposals.row(call, proposal)
         task = None if row.target is None or call.tx.task(row.target) is None else row.target
-        yield Item(
+        yield InboxItem(
             key=f"proposal:{row.id}",
-            kind=Kind.PROPOSAL,
+            kind=InboxKind.PROPOSAL,
             title=f"proposes to {row.what}",
             text=_proposed(row),
             session=row.session,
@@ -259,13 +263,11 @@ def _inset(text: str) -> str:
     return "\n    ".join(text.splitlines()) or NOTHING
 
 
-def _mail(call: Call) -> Iterator[Item]:
-    acked = "SELECT 1 FROM readings WHERE message = messages.id AND reader = ? AND acked IS NOT NULL"
-    where = f'WHERE "to" = ? AND wants_ack = 1 AND NOT EXISTS ({acked}) ORDER BY ordinal LIMIT ?'
-    for message in call.tx.find(rows.MESSAGES, where, (OWNER, OWNER, MOST)):
-        yield Item(
+def _mail(call: Call) -> Iterator[InboxItem]:
+    for message in call.tx.unacked_messages(OWNER, MAX_PER_KIND):
+        yield InboxItem(
             key=f"mail:{message.id}",
-            kind=Kind.MAIL,
+            kind=InboxKind.MAIL,
             title=message.subject or "wants to know that you have read this",
             text=call.tx.text(message.text)[:TEXT],
             session=message.sender,

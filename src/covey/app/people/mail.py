@@ -2,20 +2,79 @@
 
 from __future__ import annotations
 
-from msgspec import structs
+from collections.abc import Iterable
+from typing import Annotated
 
-from covey.app import limits
-from covey.app.shapes.forms import As
-from covey.app.shapes.mail import Inbox, MessageFull, ReadingRow, SendMail
-from covey.app.tasks import find
-from covey.app.verbs import Call, missing, verb
-from covey.core import mail
-from covey.core.facts import Facts
-from covey.core.mail import Message, Reading
-from covey.core.rights import OWN, SHARED
-from covey.core.sessions import COVEY, EVERYONE, OWNER, Goal, Kind, Session
+from msgspec import Meta, field
+
+from covey.app.context import Call, find
+from covey.app.people import session_limits
+from covey.app.shapes.forms import Answered, As, Asked, Limit, Name, Seq, TaskId, Title, form
+from covey.app.verbs import verb
+from covey.core.fleet.sessions import COVEY, EVERYONE, OWNER, Goal, Session, SessionKind
+from covey.core.fleet.task_updates import Facts
+from covey.core.people import mail
+from covey.core.people.mail import Message, Reading
+from covey.core.people.rights import OWN, SHARED
 from covey.errors import CoveyError, NotFound
-from covey.store import rows
+
+
+class SendMail(Asked, frozen=True, kw_only=True):
+    """A message to a session, role:NAME, everyone or owner; with `wake` a session that covey runs is told at once."""
+
+    to: Annotated[
+        str,
+        form(
+            r"(role:)?[A-Za-z0-9][A-Za-z0-9_-]*",
+            "must be a session, role:NAME, everyone or owner",
+            min_length=1,
+            max_length=80,
+        ),
+    ]
+    text: Annotated[str, Meta(min_length=1, max_length=65_536)]
+    session: Name | None = None
+    subject: Title | None = None
+    task: TaskId | None = None
+    wants_ack: bool = False
+    wake: bool = False
+
+
+class Inbox(Asked, frozen=True, kw_only=True):
+    """Whose mail, and whether also what was read."""
+
+    session: Name | None = None
+    all: bool = False
+    limit: Limit = 200
+    after: Seq = 0
+
+
+class ReadingRow(Answered, frozen=True):
+    """What became of a message with one who got it: when it was read, seen in its conversation, acknowledged."""
+
+    reader: str
+    read: float
+    delivered: float | None
+    acked: float | None
+
+
+class MessageFull(Answered, frozen=True, kw_only=True):
+    """A message as one reader sees it; `waits` says why who shall be woken is not, `readers` whom it has reached."""
+
+    id: str
+    seq: int
+    sender: str
+    to: str
+    subject: str | None
+    text: str
+    task: str | None
+    wants_ack: bool
+    sent: float
+    wake: bool
+    read: float | None
+    delivered: float | None
+    acked: float | None
+    waits: str | None = None
+    readers: list[ReadingRow] = field(default_factory=list)
 
 
 @verb("mail.send", "POST /api/mail", SendMail, MessageFull, may=SHARED, status=201)
@@ -37,17 +96,17 @@ def send(call: Call, asked: SendMail) -> MessageFull:
         wants_ack=asked.wants_ack,
         wake=asked.wake,
     )
-    limits.check_messages(call)
+    session_limits.check_messages(call)
     call.worker(sender)
     return full(call, post(call, sender, event), None, why_it_waits(call, to) if asked.wake else None)
 
 
 def why_it_waits(call: Call, to: str) -> str | None:
-    """Return why who is written to cannot be woken now, None if that can be, or if it is no one session."""
+    """Return why the addressee cannot be woken now, None if it can, or if it is not a single session."""
     session = call.tx.session(to)
-    if to.startswith(mail.ROLE) and not _has_role(call, to.removeprefix(mail.ROLE)):
+    if to.startswith(mail.ROLE) and not call.tx.has_role(to.removeprefix(mail.ROLE)):
         return f"Nobody has the role {to.removeprefix(mail.ROLE)} now: who gets it later does not see this message."
-    if session is None or session.kind is not Kind.RUN:
+    if session is None or session.kind is not SessionKind.RUN:
         others = to in (EVERYONE, OWNER) or to.startswith(mail.ROLE)
         return None if others else f"covey does not run {to}: it finds the message when it looks."
     if not reads(call, session):
@@ -59,16 +118,10 @@ def why_it_waits(call: Call, to: str) -> str | None:
 
 def reads(call: Call, session: Session) -> bool:
     """Say whether the agent of a session understands a text: one that runs its task as a script would run the mail."""
-    from covey.agents import registry  # few commands wake somebody, and all of them start with this module
-
     try:
-        return not registry.find(session.agent or "", call.house.config.declared()).traits.script
+        return not call.context.agent(session.agent or "").traits.script
     except CoveyError:
         return False
-
-
-def _has_role(call: Call, role: str) -> bool:
-    return bool(call.tx.find(rows.SESSIONS, "WHERE role = ? AND removed = 0 LIMIT 1", (role,)))
 
 
 def tell(call: Call, to: str, text: str, task: str | None, facts: Facts = ()) -> None:
@@ -78,11 +131,7 @@ def tell(call: Call, to: str, text: str, task: str | None, facts: Facts = ()) ->
 
 def post(call: Call, sender: str, event: mail.Sent) -> Message:
     """Let a message go out."""
-    seq = call.tx.next_seq
-    message = mail.first(f"mail-{seq}", seq, sender, event, call.tx.now)
-    call.tx.insert(rows.MESSAGES, message)
-    call.tx.append(sender, message.id, event, message)
-    return message
+    return call.tx.begin(Message, event, sender)
 
 
 @verb("mail.inbox", "GET /api/mail", Inbox, list[MessageFull], may=OWN)
@@ -91,7 +140,7 @@ def inbox(call: Call, asked: Inbox) -> list[MessageFull]:
     reader = call.actor(asked.session)
     call.hear(reader)
     return [
-        full(call, message, call.tx.get(rows.READINGS, message.id, reader))
+        full(call, message, call.tx.get(Reading, message.id, reader))
         for message in letters(call, reader, unread=not asked.all, after=asked.after, limit=asked.limit)
     ]
 
@@ -100,16 +149,12 @@ def inbox(call: Call, asked: Inbox) -> list[MessageFull]:
 def show(call: Call, asked: As, id: str) -> MessageFull:
     """Show a message, and to its sender whom it has reached; it counts as read by nobody for that."""
     reader = call.actor(asked.session)
-    message = _message(call, id)
+    message = call.find(Message, id)
     if reader != OWNER:  # who is in charge sees what became of any
         mail.may_read(message, reader, call.tx.session(reader))
     call.hear(reader)
-    shown = full(call, message, call.tx.get(rows.READINGS, id, reader))
-    if reader not in (message.sender, OWNER):
-        return shown
-    found = call.tx.find(rows.READINGS, "WHERE message = ? ORDER BY read", (id,))
-    readers = [ReadingRow(each.reader, each.read, each.delivered, each.acked) for each in found]
-    return structs.replace(shown, readers=readers)
+    readers = call.tx.readings_of(id) if reader in (message.sender, OWNER) else ()
+    return full(call, message, call.tx.get(Reading, id, reader), readers=readers)
 
 
 @verb("mail.read", "POST /api/mail/{id}/read", As, MessageFull, may=OWN)
@@ -133,24 +178,31 @@ def ack(call: Call, asked: As, id: str) -> MessageFull:
 def letters(
     call: Call, reader: str, *, unread: bool, after: int = 0, limit: int = 200, wake: bool = False
 ) -> list[Message]:
-    """Return the messages to a reader, or those that shall wake it; to many only from when it became known."""
+    """Return the messages to a reader, or those meant to wake it; of those to many, what came after it was known."""
     session = call.tx.session(reader)
     names = mail.addresses(reader, session.role if session else None)
     since = session.ordinal if session and reader != OWNER else 0
-    marks = ", ".join("?" * len(names))
-    by_reader = "SELECT 1 FROM readings WHERE message = messages.id AND reader = ?"
-    only = f"{'AND wake = 1 ' if wake else ''}{f'AND NOT EXISTS ({by_reader}) ' if unread else ''}"
-    return call.tx.find(
-        rows.MESSAGES,
-        f'WHERE "to" IN ({marks}) AND sender <> ? AND ("to" = ? OR ordinal > ?) AND ordinal > ? {only}'
-        "ORDER BY ordinal LIMIT ?",
-        (*names, reader, reader, since, after, *([reader] if unread else []), limit),
-    )
+    return call.tx.messages_to(names, reader, since=since, after=after, unread=unread, wake=wake, limit=limit)
 
 
-def full(call: Call, message: Message, reading: Reading | None, waits: str | None = None) -> MessageFull:
+def full(
+    call: Call,
+    message: Message,
+    reading: Reading | None,
+    waits: str | None = None,
+    readers: Iterable[Reading] = (),
+) -> MessageFull:
     """Return a message as one reader sees it; `waits`: why it could not be told at once."""
-    return MessageFull.of(message, call.tx.text(message.text), reading, waits)
+    return MessageFull.of(
+        message,
+        seq=message.ordinal,
+        text=call.tx.text(message.text),
+        read=None if reading is None else reading.read,
+        delivered=None if reading is None else reading.delivered,
+        acked=None if reading is None else reading.acked,
+        waits=waits,
+        readers=[ReadingRow.of(each) for each in readers],
+    )
 
 
 def note(
@@ -158,24 +210,14 @@ def note(
 ) -> Reading:
     """Write down what a reader has done with a message, or what came of it there."""
     after = mail.read(message.id, before, event, call.tx.now)
-    if before is None:
-        call.tx.insert(rows.READINGS, after)
-    else:
-        call.tx.update(rows.READINGS, before, after)
+    call.tx.put(before, after)
     call.tx.append(by, message.id, event, message)
     return after
 
 
-def _message(call: Call, message_id: str) -> Message:
-    message = call.tx.get(rows.MESSAGES, message_id)
-    if message is None:
-        raise missing("message", message_id)
-    return message
-
-
 def _reading(call: Call, message_id: str, asked: As) -> tuple[Message, str, Reading | None]:
     reader = call.actor(asked.session)
-    message = _message(call, message_id)
+    message = call.find(Message, message_id)
     mail.may_read(message, reader, call.tx.session(reader))
     call.worker(reader)
-    return message, reader, call.tx.get(rows.READINGS, message_id, reader)
+    return message, reader, call.tx.get(Reading, message_id, reader)

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from covey.app.board import add_task
-from covey.app.fleet import put_run
-from covey.app.mail import letters, note, reads
-from covey.app.shapes.tasks import AddTask
-from covey.app.verbs import Call, Principal
-from covey.core import mail, runs
-from covey.core.mail import Message
-from covey.core.sessions import COVEY, Session
-from covey.core.sessions import Kind as SessionKind
-from covey.core.tasks import ENDED, Kind, Task
-from covey.store import rows
+from covey.app.board.task_verbs import add_task
+from covey.app.context import Call
+from covey.app.people.mail import letters, note, reads
+from covey.app.shapes.board.tasks import AddTask
+from covey.core.board.tasks import ENDED, Kind, Task
+from covey.core.fleet import runs
+from covey.core.fleet.sessions import COVEY, Session, SessionKind
+from covey.core.people import mail
+from covey.core.people.mail import Message
 from covey.values import dataclass
 
-MANY = 100
-"""Unread messages that are looked at when one is told some of them."""
+MAX_UNREAD_SEEN = 100
+"""How many unread messages are looked at when some of them are told."""
 ERRAND = "wake "
 """How the keys of tasks begin for which a message is the only reason."""
 
 
 @dataclass(frozen=True)
-class Offer:
+class MailOffer:
     """What a reader is told now, and the messages in it; nothing of what is older than `after` is unread."""
 
     text: str | None
@@ -34,23 +32,23 @@ class Offer:
 
 def offer(
     call: Call, reader: str, offered: Mapping[str, float], at: float, *, after: int = 0, waking: bool = False
-) -> Offer:
+) -> MailOffer:
     """Return what a reader is told at this step; `offered`: what was, and when; `waking`: only to wake it."""
-    found = letters(call, reader, unread=True, after=after, limit=1 if waking else MANY)
+    found = letters(call, reader, unread=True, after=after, limit=1 if waking else MAX_UNREAD_SEEN)
     after = found[0].ordinal - 1 if found else call.tx.head.seq
     if waking and found:
         woken = letters(call, reader, unread=True, after=after, limit=len(offered) + 1, wake=True)
         is_news = any(message.id not in offered for message in woken)
-        found = letters(call, reader, unread=True, after=after, limit=MANY) if is_news else []
+        found = letters(call, reader, unread=True, after=after, limit=MAX_UNREAD_SEEN) if is_news else []
     chosen = mail.portion(found, _quote(call, reader), offered, at)
-    text = mail.joined(quote for _, quote in chosen) if chosen else None
-    return Offer(text, tuple(message.id for message, _ in chosen), after)
+    text = "\n\n".join(quote for _, quote in chosen) if chosen else None
+    return MailOffer(text, tuple(message.id for message, _ in chosen), after)
 
 
 def enclosed(call: Call, reader: str) -> list[tuple[Message, str]]:
     """Return the mail that a prompt carries, each message with how it is quoted."""
-    found = letters(call, reader, unread=True, limit=MANY)
-    return mail.portion(found, _quote(call, reader), {}, 0.0, mail.PROMPT)
+    found = letters(call, reader, unread=True, limit=MAX_UNREAD_SEEN)
+    return mail.portion(found, _quote(call, reader), {}, 0.0, mail.PROMPT_MAIL_BYTES)
 
 
 def _quote(call: Call, reader: str) -> Callable[[Message], str]:
@@ -66,9 +64,13 @@ def carried(call: Call, reader: str, text: str, offered: Iterable[str] = (), aft
     named = mail.named(text)
     if not named:
         return []
-    found = {each.id: each for each in letters(call, reader, unread=True, after=after, limit=MANY) if each.id in named}
+    found = {
+        each.id: each
+        for each in letters(call, reader, unread=True, after=after, limit=MAX_UNREAD_SEEN)
+        if each.id in named
+    }
     for each in named.intersection(offered).difference(found):
-        message = call.tx.get(rows.MESSAGES, each)
+        message = call.tx.get(mail.Message, each)
         found |= {} if message is None else {each: message}
     quote = _quote(call, reader)
     return mail.shown(text, {each: quote(message) for each, message in found.items()})
@@ -80,7 +82,7 @@ def undelivered(call: Call, reader: str, ids: Iterable[str]) -> list[str]:
     names = mail.addresses(reader, session.role if session else None)
     found: list[Message] = []
     for each in ids:
-        message, reading = call.tx.get(rows.MESSAGES, each), call.tx.get(rows.READINGS, each, reader)
+        message, reading = call.tx.get(mail.Message, each), call.tx.get(mail.Reading, each, reader)
         if message is None or message.to not in names or message.sender == reader:
             continue
         if reading is None or reading.delivered is None:
@@ -91,20 +93,20 @@ def undelivered(call: Call, reader: str, ids: Iterable[str]) -> list[str]:
 def delivered(call: Call, reader: str, run: str, ids: Iterable[str], how: str) -> None:
     """Note that messages have reached the model of a run; what was noted before is not noted again."""
     for each in undelivered(call, reader, ids):
-        message = call.tx.get(rows.MESSAGES, each)
+        message = call.tx.get(mail.Message, each)
         assert message is not None
         event = mail.Delivered(reader=reader, run=run, how=how)
-        note(call, message, call.tx.get(rows.READINGS, each, reader), event, COVEY)
+        note(call, message, call.tx.get(mail.Reading, each, reader), event, COVEY)
         known = call.tx.run(run)
         if message.facts and known is not None and known.task == message.task:
-            put_run(call, known, runs.Heard(message.facts), COVEY)
+            call.tx.advance(known, runs.Heard(message.facts), COVEY)
 
 
 def errand(call: Call, session: Session) -> Task | None:
-    """Give a session that has nothing to do a report for the mail that shall wake it; once for each message."""
+    """Give an idle session a report to write on the mail that wakes it; once for each message."""
     if not reads(call, session):
         return None
-    for message in letters(call, session.name, unread=True, limit=MANY, wake=True):
+    for message in letters(call, session.name, unread=True, limit=MAX_UNREAD_SEEN, wake=True):
         if is_errand(_sender_task(call, message)):
             continue  # two sessions would keep each other awake for ever
         key = f"{ERRAND}{message.id} {session.name}"
@@ -117,16 +119,15 @@ def errand(call: Call, session: Session) -> Task | None:
 
 
 def is_errand(task: Task | None) -> bool:
-    """Say whether a task is there only because a message shall be read."""
+    """Say whether a task is there only so that a message is read."""
     return task is not None and (task.key or "").startswith(ERRAND)
 
 
 def _sender_task(call: Call, message: Message) -> Task | None:
     """Return the task at which the sender was when it wrote."""
-    began = "WHERE session = ? AND begun <= ? ORDER BY ordinal DESC LIMIT 1"
-    found = call.tx.find(rows.RUNS, began, (message.sender, message.sent))
-    ended = found[0].ended if found else None
-    return call.tx.task(found[0].task) if found and (ended is None or ended >= message.sent) else None
+    run = call.tx.run_begun_before(message.sender, message.sent)
+    is_over = run is None or (run.ended is not None and run.ended < message.sent)
+    return None if run is None or is_over else call.tx.task(run.task)
 
 
 def _report(call: Call, name: str, message: Message, key: str) -> Task:
@@ -140,4 +141,4 @@ def _report(call: Call, name: str, message: Message, key: str) -> Task:
         kind=Kind.REPORT,
         assignee=name,
     )
-    return add_task(Call(call.tx, Principal(COVEY), call.house), asked, (), key)
+    return add_task(call.by_covey(), asked, (), key)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET
-
-from covey.app.shapes.claims import Held
-from covey.app.shapes.comments import ListComments
+from covey.app.board.requests import as_globs, is_within
+from covey.app.context import Call, find
+from covey.app.shapes.board.claims import Held
+from covey.app.shapes.board.tasks import AddTask, EditTask
 from covey.app.shapes.leases import TakeLease
-from covey.app.shapes.tasks import AddTask, EditTask
-from covey.app.tasks import find
-from covey.app.verbs import Call, Verb, missing
-from covey.app.wishes import as_globs
-from covey.core import globs, leases, rights, scheduling
-from covey.core.rights import May, Standing
-from covey.core.tasks import Task
+from covey.app.shapes.people.comments import ListComments
+from covey.app.verbs import Verb
+from covey.core import globs
+from covey.core.board import scheduling
+from covey.core.board.tasks import Task
+from covey.core.fleet.sessions import Session
+from covey.core.leases import leases
+from covey.core.merging.gates import Gate
+from covey.core.merging.merges import Merge
+from covey.core.people import rights
+from covey.core.people.proposals import Proposal
+from covey.core.people.questions import Question
+from covey.core.people.rights import Asker, May
 from covey.errors import Denied
-from covey.store import rows
 
 _NAMED = 5
 """Globs that a sentence names."""
@@ -42,7 +48,7 @@ def check(call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> str | N
 
 
 def _not_reviewing(call: Call, verb: Verb) -> Denied:
-    role = call.house.config.merge.review_role
+    role = call.context.config.merge.review_role
     who = f"the owner and sessions of role {role}" if role else "the owner"
     noun, _, deed = verb.name.partition(".")
     return Denied(f"Only {who} may {deed} a {noun}.", hint="merge.review_role in covey.toml names the role.")
@@ -55,49 +61,38 @@ def denied(verb: Verb, why: str | None = None) -> Denied:
     return Denied(f"Only the owner may ask for {verb.name}.", hint="Ask the owner: covey mail send owner ...")
 
 
-def _standing(call: Call, verb: Verb, asked: Any, params: dict[str, str], session: str) -> tuple[Standing, str | None]:
-    if verb.may.reviewer is not None and _reviews(call, session):
-        return Standing.REVIEWER, None
+def _standing(call: Call, verb: Verb, asked: Any, params: dict[str, str], session: str) -> tuple[Asker, str | None]:
+    role = call.context.config.merge.review_role
+    if verb.may.reviewer is not None and role and call.known(session).role == role:
+        return Asker.REVIEWER, None
     if verb.may.own is verb.may.other:
-        return Standing.OTHER, None
+        return Asker.OTHER, None
     if isinstance(asked, Held):
-        return Standing.OWN, None  # the fence decides, and says who holds it now
+        return Asker.OWN, None  # the fence decides, and says who holds it now
     beyond = _BEYOND.get(verb.name) or _BEYOND[verb.name.partition(".")[0]]
     why = beyond(call, asked, params)
-    return (Standing.OWN, None) if why is None else (Standing.OTHER, why)
-
-
-def _reviews(call: Call, session: str) -> bool:
-    role = call.house.config.merge.review_role
-    return bool(role) and call.known(session).role == role
+    return (Asker.OWN, None) if why is None else (Asker.OTHER, why)
 
 
 def _session(call: Call, asked: Any, params: dict[str, str]) -> str | None:
     name = params["name"]
-    if call.tx.session(name) is None:
-        raise missing("session", name)
+    call.find(Session, name)
     return None if name == call.who.session else f"{name} is another session."
 
 
 def _question(call: Call, asked: Any, params: dict[str, str]) -> str | None:
-    question = call.tx.question(params["id"])
-    if question is None:
-        raise missing("question", params["id"])
+    question = call.find(Question, params["id"])
     return None if question.session == call.who.session else f"{question.id} was asked by {question.session}."
 
 
 def _proposal(call: Call, asked: Any, params: dict[str, str]) -> str | None:
-    proposal = call.tx.get(rows.PROPOSALS, params["id"])
-    if proposal is None:
-        raise missing("proposal", params["id"])
+    proposal = call.find(Proposal, params["id"])
     return None if proposal.session == call.who.session else f"{proposal.id} is of {proposal.session}."
 
 
 def _gate(call: Call, asked: Any, params: dict[str, str]) -> str | None:
-    gate = call.tx.get(rows.GATES, params["id"])
-    if gate is None:
-        raise missing("gate", params["id"])
-    tested = [merge for name in gate.merges if (merge := call.tx.get(rows.MERGES, name)) is not None]
+    gate = call.find(Gate, params["id"])
+    tested = [merge for name in gate.merges if (merge := call.tx.get(Merge, name)) is not None]
     return None if any(merge.session == call.who.session for merge in tested) else f"{gate.id} tested others' work."
 
 
@@ -108,10 +103,6 @@ def _comments(call: Call, asked: ListComments, params: dict[str, str]) -> str | 
     merge = call.tx.last_merge(task.id)
     mine = rights.is_concerned_with(task, session or "") or (merge is not None and merge.session == session)
     return None if mine else f"{task.id} is not the task of {session}."
-
-
-def _mail(call: Call, asked: Any, params: dict[str, str]) -> str | None:
-    return None  # to whom a message was sent is a rule of mail itself
 
 
 # What a session adds, edits and leases
@@ -134,16 +125,10 @@ def _add(call: Call, asked: AddTask, params: dict[str, str]) -> str | None:
 
 
 def _larger(call: Call, held: Sequence[Task], scope: tuple[str, ...], budget: float | None) -> str | None:
-    if held and not any(_is_within(task, scope, budget) for task in held):
+    if held and not any(is_within(task, scope, budget) for task in held):
         names = ", ".join(task.id for task in held)
         return f"Its scope or budget would be larger than that of {names}."
     return too_wide(call, held, scheduling.scope_paths(scope))
-
-
-def _is_within(own: Task, scope: tuple[str, ...], budget: float | None) -> bool:
-    wanted = scheduling.scope_paths(scope or own.scope)
-    inside = not own.scope or globs.contains(scheduling.scope_paths(own.scope), wanted)
-    return inside and not (own.budget is not None and budget is not None and budget > own.budget)
 
 
 def _is_own_parent(call: Call, parent: str) -> bool:
@@ -153,11 +138,10 @@ def _is_own_parent(call: Call, parent: str) -> bool:
 
 def _edit(call: Call, asked: EditTask, params: dict[str, str]) -> str | None:
     session = call.who.session or ""
-    wish = {name: value for name in asked.__struct_fields__ if (value := getattr(asked, name)) is not UNSET}
     return rights.beyond_edit(
         find(call.tx, params["id"]),
         session,
-        wish,
+        asked.named(),
         most_priority=rights.most_priority(call.tx.held_by(session)),
         has_parent=isinstance(asked.parent, str) and _is_own_parent(call, asked.parent),
     )
@@ -185,7 +169,7 @@ def too_wide(call: Call, held: Sequence[Task], wanted: Sequence[str], taken: Seq
     `taken`: what it has taken before, which counts too; but not what is so wide by itself that a person let it.
     """
     own = [glob for task in held for glob in scheduling.scope_paths(task.scope)]
-    most, counted = call.house.config.leases.max_files, call.seen or {}
+    most, counted = call.context.config.leases.max_files, call.seen or {}
     outside = [glob for glob in wanted if not (own and globs.contains(own, [glob]))]
     everything = next((glob for glob in outside if rights.is_everything([glob])), None)
     if everything is not None:
@@ -210,21 +194,21 @@ def _taken_paths(call: Call) -> list[str]:
     return [name for lease in found for name in lease.resources if leases.is_path(name)]
 
 
-def look_at_leases(call: Call, resources: Sequence[str]) -> Callable[[], dict[str, int]] | None:
+def look_at_leases(call: Call, asked: TakeLease) -> Callable[[], dict[str, int]] | None:
     """Return the look at how many files a session would have leased with these."""
     if call.who.session is None:
         return None
-    return look_at_files(call, [*_paths_of(resources), *_taken_paths(call)])
+    return look_at_files(call, [*_paths_of(asked.resources), *_taken_paths(call)])
 
 
 def look_at_files(call: Call, wanted: Sequence[str]) -> Callable[[], dict[str, int]] | None:
     """Return the look at how many files globs cover, if a session wants more than single ones: git takes its time."""
-    project, config = call.house.repository, call.house.config
+    project, config = call.context.repository, call.context.config
     if call.who.session is None or project is None or not any(_covers_many(glob, project.root) for glob in wanted):
         return None
 
     def look() -> dict[str, int]:
-        from covey.git.files import tracked  # few commands lease anything, and all of them start with this module
+        from covey.git.project import tracked  # few commands lease anything, and all of them start with this module
 
         paths = tracked(project, config.target)
         return {glob: _count(glob, paths, config.leases.max_files + 1) for glob in wanted}
@@ -239,7 +223,7 @@ def _count(glob: str, paths: Sequence[str], most: int) -> int:
 def _covers_many(glob: str, root: Path) -> bool:
     """Say whether a glob may cover more than one file; a folder may have a dot in its name as well."""
     path = globs.plain(glob)
-    return path is None or not leases.names_file(path) or (root / path).is_dir()
+    return path is None or not leases.names_file(path) or os.path.isdir(root / path)
 
 
 _BEYOND: dict[str, Beyond] = {
@@ -248,7 +232,7 @@ _BEYOND: dict[str, Beyond] = {
     "proposal": _proposal,
     "gate": _gate,
     "comment": _comments,
-    "mail": _mail,
+    "mail": lambda call, asked, params: None,  # to whom a message was sent is a rule of mail itself
     "task.add": _add,
     "task.edit": _edit,
     "task.drop": _drop,

@@ -6,23 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import NODEFAULT, Raw, structs
+from msgspec import NODEFAULT, Raw, Struct, structs
 
-from covey.app.mail import tell
-from covey.app.shapes.forms import Nothing
-from covey.app.shapes.imports import ImportTasks
+from covey.app.context import Call, Principal
+from covey.app.people.mail import tell
+from covey.app.shapes.board.imports import ImportTasks
+from covey.app.shapes.board.tasks import AddTask, BulkTasks, EditTask
+from covey.app.shapes.forms import Answered, Asked, Json, Limit, Line, Nothing
 from covey.app.shapes.leases import TakeLease
-from covey.app.shapes.proposals import AcceptProposal, DeclineProposal, ListProposals, ProposalRow, ProposedChange
-from covey.app.shapes.tasks import AddTask, BulkTasks, EditTask
-from covey.app.verbs import VERBS, Call, Principal, Verb, missing, read_body, verb
-from covey.core import proposals
-from covey.core.needs import Policy
-from covey.core.proposals import Proposal, State
-from covey.core.rights import OWN, OWNER_ONLY, PARTLY
-from covey.core.tasks import Task
+from covey.app.verbs import VERBS, Verb, read_body, verb
+from covey.core.board.needs import Policy
+from covey.core.board.tasks import Task
+from covey.core.people import proposals
+from covey.core.people.proposals import Proposal, ProposalState
+from covey.core.people.rights import OWN, OWNER_ONLY, PARTLY
 from covey.core.texts import prose
 from covey.errors import CoveyError, Invalid, Refused, TooMany
-from covey.store import rows
 
 MOST_BYTES = 32 * 1024
 """Bytes of a request that can be proposed."""
@@ -30,6 +29,59 @@ SHOWN = 500
 """Characters of a value of before that a person is shown; what is proposed is shown whole."""
 _NAMED = 5
 """Tasks that are named in the sentence of a proposal."""
+
+
+class ListProposals(Asked, frozen=True, kw_only=True):
+    """Which proposals; without `all`, those that are open."""
+
+    all: bool = False
+    limit: Limit = 200
+
+
+class AcceptProposal(Asked, frozen=True, kw_only=True):
+    """With `anyway`, also if what it is about has changed since."""
+
+    anyway: bool = False
+
+
+class DeclineProposal(Asked, frozen=True, kw_only=True):
+    """Why not, if there is something to say of it."""
+
+    reason: Line | None = None
+
+
+class ProposedChange(Struct, frozen=True):
+    """One field of what is proposed: how it was then and is now, if there is something to change, and how it would be.
+
+    `to` is whole; of `was` and `now` a person is shown the beginning.
+    """
+
+    field: str
+    was: str
+    now: str
+    to: str
+
+
+class ProposalRow(Answered, frozen=True, kw_only=True):
+    """What a session asks a person to do; `stale`: what it is about has changed since.
+
+    `asked` is the body of the request, `changes` the same field by field.
+    """
+
+    id: str
+    session: str
+    verb: str
+    target: str | None
+    what: str
+    why: str
+    asked: Json
+    changes: list[ProposedChange]
+    stale: bool
+    state: proposals.ProposalState
+    reason: str | None
+    by: str | None
+    made: float
+    ended: float | None
 
 
 # What a session does
@@ -43,11 +95,11 @@ def propose(call: Call, what: Verb, asked: Any, params: dict[str, str], why: str
     body = prose(msgspec.json.encode(asked).decode(), "The proposal", MOST_BYTES)
     read_body(what, body.encode())
     target = next(iter(params.values()), None)
-    opened = call.tx.find(rows.PROPOSALS, "WHERE state = 'open' AND session = ? ORDER BY ordinal", (session,))
+    opened = call.tx.open_proposals(session)
     for before in opened:
         if (before.verb, before.target, before.asked) == (what.name, target, body):
             return row(call, before)
-    most = call.house.config.limits.proposals
+    most = call.context.config.limits.proposals
     if len(opened) >= most:
         raise TooMany(f"{session} has {most} proposals open already.", hint="Wait until a person has decided.")
     call.worker(session)
@@ -61,40 +113,26 @@ def propose(call: Call, what: Verb, asked: Any, params: dict[str, str], why: str
         basis=call.tx.newest_of(subjects),
         was=msgspec.json.encode(_values(call, target, asked)).decode(),
     )
-    seq = call.tx.next_seq
-    made = proposals.first(f"proposal-{seq}", seq, event, call.tx.now)
-    call.tx.insert(rows.PROPOSALS, made)
-    call.tx.append(session, made.id, event, made)
-    return row(call, made)
+    return row(call, call.tx.begin(Proposal, event, session))
 
 
 @verb("proposal.list", "GET /api/proposals", ListProposals, list[ProposalRow], may=PARTLY)
 def list_proposals(call: Call, asked: ListProposals) -> list[ProposalRow]:
     """List what sessions ask a person to do, the oldest first; of very many, the newest; a session sees its own."""
-    terms = [] if asked.all else ["state = 'open'"]
-    terms += [] if call.who.session is None else ["session = ?"]
-    where = f"WHERE {' AND '.join(terms)} " if terms else ""
-    values = () if call.who.session is None else (call.who.session,)
-    found = call.tx.find(rows.PROPOSALS, f"{where}ORDER BY ordinal DESC LIMIT ?", (*values, asked.limit))
-    return [row(call, each) for each in found[::-1]]
-
-
-def open_rows(call: Call, most: int) -> list[ProposalRow]:
-    """Return what is open, the oldest first."""
-    found = call.tx.find(rows.PROPOSALS, "WHERE state = 'open' ORDER BY ordinal LIMIT ?", (most,))
+    found = call.tx.last_proposals(is_open=not asked.all, session=call.who.session, limit=asked.limit)
     return [row(call, each) for each in found]
 
 
 @verb("proposal.show", "GET /api/proposals/{id}", Nothing, ProposalRow, may=OWN)
 def show(call: Call, asked: Nothing, id: str) -> ProposalRow:
     """Show a proposal, and what it would change."""
-    return row(call, find(call, id))
+    return row(call, call.find(Proposal, id))
 
 
 @verb("proposal.withdraw", "POST /api/proposals/{id}/withdraw", Nothing, ProposalRow, may=OWN)
 def withdraw(call: Call, asked: Nothing, id: str) -> ProposalRow:
     """Take one's own proposal back."""
-    return row(call, _end(call, find(call, id), proposals.Withdrawn(), tells=False))
+    return row(call, _end(call, call.find(Proposal, id), proposals.Withdrawn(), tells=False))
 
 
 # What a person does
@@ -102,8 +140,8 @@ def withdraw(call: Call, asked: Nothing, id: str) -> ProposalRow:
 
 def _look(call: Call, asked: AcceptProposal, id: str) -> Callable[[], Any] | None:
     """Return the look at what the proposed verb has looked at ahead."""
-    found = call.tx.get(rows.PROPOSALS, id)
-    if found is None or found.state is not State.OPEN:
+    found = call.tx.get(Proposal, id)
+    if found is None or found.state is not ProposalState.OPEN:
         return None
     what, body, params = _request(found)
     return None if what.ahead is None else what.ahead(call, body, **params)
@@ -112,7 +150,7 @@ def _look(call: Call, asked: AcceptProposal, id: str) -> Callable[[], Any] | Non
 @verb("proposal.accept", "POST /api/proposals/{id}/accept", AcceptProposal, ProposalRow, may=OWNER_ONLY, ahead=_look)
 def accept(call: Call, asked: AcceptProposal, id: str) -> ProposalRow:
     """Do what a session proposed, as the owner; refused if what it is about has changed since, unless `anyway`."""
-    found = find(call, id)
+    found = call.find(Proposal, id)
     event = proposals.end(found, proposals.Accepted())
     what, body, params = _request(found)
     doer = call.tx.session(getattr(body, "session", None) or "")
@@ -123,14 +161,14 @@ def accept(call: Call, asked: AcceptProposal, id: str) -> ProposalRow:
             f"{found.target or 'What it is about'} has changed since {found.session} proposed this.",
             hint=f"covey proposal show {id} shows both; covey proposal accept {id} --anyway does it all the same.",
         )
-    what.run(Call(call.tx, Principal(device=call.who.device), call.house, seen=call.seen), body, **params)
+    what.run(Call(call.tx, Principal(device=call.who.device), call.context, seen=call.seen), body, **params)
     return row(call, _end(call, found, event))
 
 
 @verb("proposal.decline", "POST /api/proposals/{id}/decline", DeclineProposal, ProposalRow, may=OWNER_ONLY)
 def decline(call: Call, asked: DeclineProposal, id: str) -> ProposalRow:
     """Leave undone what a session proposed, and tell it why."""
-    return row(call, _end(call, find(call, id), proposals.Declined(call.line(asked.reason, "The reason"))))
+    return row(call, _end(call, call.find(Proposal, id), proposals.Declined(call.line(asked.reason, "The reason"))))
 
 
 def _end(
@@ -141,23 +179,12 @@ def _end(
     tells: bool = True,
 ) -> Proposal:
     proposals.end(found, event)
-    actor = call.actor(None)
-    after = proposals.apply(found, event, call.tx.now, actor)
-    call.tx.update(rows.PROPOSALS, found, after)
-    call.tx.append(actor, found.id, event, after)
+    after = call.tx.advance(found, event, call.actor(None))
     session = call.tx.session(found.session)
     if tells and session is not None and not session.removed:
         because = f": {after.reason}" if after.reason else "."
         tell(call, found.session, f"{found.id}, by which you asked for {found.verb}, was {after.state}{because}", None)
     return after
-
-
-def find(call: Call, proposal_id: str) -> Proposal:
-    """Return a proposal, or say that there is none."""
-    found = call.tx.get(rows.PROPOSALS, proposal_id)
-    if found is None:
-        raise missing("proposal", proposal_id)
-    return found
 
 
 def _request(found: Proposal) -> tuple[Verb, Any, dict[str, str]]:
@@ -166,8 +193,7 @@ def _request(found: Proposal) -> tuple[Verb, Any, dict[str, str]]:
         raise Invalid(
             f"{found.verb} cannot be proposed any more.", hint=f"Decline it: covey proposal decline {found.id}."
         )
-    body = read_body(what, found.asked.encode())
-    return what, body, dict.fromkeys(what.params, found.target or "")
+    return what, read_body(what, found.asked.encode()), dict.fromkeys(what.params, found.target or "")
 
 
 # What it would change
@@ -188,11 +214,8 @@ def _values(call: Call, target: str | None, asked: Any) -> dict[str, str]:
     if task is None:
         return {}
     names = [name for name in _named(asked) if name == "needs_any" or hasattr(task, name)]
-    return {name: _cut(_value(call, task, name)) for name in names}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} [...]"
+    values = {name: _value(call, task, name) for name in names}
+    return {name: text if len(text) <= SHOWN else f"{text[:SHOWN]} [...]" for name, text in values.items()}
 
 
 def _named(asked: Any) -> dict[str, Any]:
@@ -260,19 +283,10 @@ def row(call: Call, found: Proposal) -> ProposalRow:
     was: dict[str, str] = msgspec.json.decode(found.was)
     now = _values(call, found.target, asked)
     changes = [ProposedChange(name, was.get(name, ""), now.get(name, ""), to) for name, to in _wanted(asked).items()]
-    return ProposalRow(
-        id=found.id,
-        session=found.session,
-        verb=found.verb,
-        target=found.target,
+    return ProposalRow.of(
+        found,
         what=sentence(found, asked),
-        why=found.why,
         asked=Raw(found.asked.encode()),
         changes=changes,
-        stale=found.state is State.OPEN and _is_stale(call, found, asked),
-        state=found.state,
-        reason=found.reason,
-        by=found.by,
-        made=found.made,
-        ended=found.ended,
+        stale=found.state is ProposalState.OPEN and _is_stale(call, found, asked),
     )

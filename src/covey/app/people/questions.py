@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
+from typing import Annotated
 
-from covey.app.sessions import alert
-from covey.app.shapes.forms import As, Nothing
-from covey.app.shapes.questions import (
-    AnswerQuestion,
-    AskQuestion,
-    GrantPermit,
-    ListPermits,
-    ListQuestions,
-    PermitRow,
-    QuestionRow,
-)
-from covey.app.verbs import Call, missing, verb
-from covey.core import permits, pushes, questions
-from covey.core.permits import Permit
-from covey.core.prompts import answer_of
-from covey.core.questions import Decision, Question, State
-from covey.core.rights import OWN, OWNER_ONLY, PARTLY, SHARED
-from covey.core.sessions import COVEY, OWNER
-from covey.core.signals import Asks, Wants
-from covey.core.tasks import Status
+from msgspec import Meta, field
+
+from covey.app.context import Call
+from covey.app.fleet.sessions import alert
+from covey.app.shapes.forms import Answered, As, Asked, Limit, Name, Nothing, Title
+from covey.app.verbs import verb
+from covey.core.board.tasks import Status
+from covey.core.fleet import signals
+from covey.core.fleet.prompts import answer_of
+from covey.core.fleet.sessions import COVEY, OWNER
+from covey.core.fleet.signals import Asks, Wants
+from covey.core.people import permits, questions
+from covey.core.people.alerts import AlertKind
+from covey.core.people.commands import pushes
+from covey.core.people.permits import Permit
+from covey.core.people.questions import Decision, Question, QuestionState
+from covey.core.people.rights import OWN, OWNER_ONLY, PARTLY, SHARED
 from covey.core.texts import prose, redact
 from covey.errors import Denied, Invalid, Refused, TooMany
-from covey.store import rows
 
 TEXT = 4_000
 """Characters of a question that are kept."""
@@ -40,6 +37,76 @@ GONE_ON = (Status.REVIEW, Status.MERGING, Status.DONE, Status.DROPPED)
 """Where a task stands that needs no answer any more."""
 _CUT = "\n[... cut]"
 _REMOVED = "[secret removed]"
+
+
+class ListQuestions(Asked, frozen=True, kw_only=True):
+    """Which questions."""
+
+    state: questions.QuestionState | None = None
+    session: Name | None = None
+    limit: Limit = 200
+
+
+class AskQuestion(Asked, frozen=True, kw_only=True):
+    """What an agent asks the person in charge, and the answers that it proposes."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=4000)]
+    choices: Annotated[list[Title], Meta(max_length=20)] = field(default_factory=list)
+    session: Name | None = None
+
+
+class AnswerQuestion(Asked, frozen=True, kw_only=True):
+    """What is decided, in words if need be; `about`: the part of a command that is allowed always."""
+
+    decision: questions.Decision
+    text: Annotated[str, Meta(max_length=16_384)] = ""
+    about: Annotated[str, Meta(max_length=16_384)] | None = None
+
+
+class ListPermits(Asked, frozen=True, kw_only=True):
+    """Which permits; without `all`, those in force."""
+
+    all: bool = False
+
+
+class GrantPermit(Asked, frozen=True, kw_only=True):
+    """What is allowed: a command or its first words; with another `tool`, what that is used for (empty: anything)."""
+
+    tool: Title = permits.SHELL
+    about: Annotated[str, Meta(max_length=16_384)] = ""
+
+
+class QuestionRow(Answered, frozen=True, kw_only=True):
+    """A question, when it is denied if nobody answers, and what was decided."""
+
+    id: str
+    session: str
+    task: str | None
+    run: str | None
+    wants: signals.Wants
+    text: str
+    tool: str
+    about: str
+    choices: tuple[str, ...]
+    state: questions.QuestionState
+    decision: questions.Decision | None
+    answer: str | None
+    by: str | None
+    told: bool
+    asked: float
+    until: float | None
+    ended: float | None
+
+
+class PermitRow(Answered, frozen=True, kw_only=True):
+    """What every agent may do here without asking."""
+
+    id: str
+    tool: str
+    about: str
+    by: str
+    granted: float
+    revoked: float | None
 
 
 # What the loops do
@@ -63,15 +130,12 @@ def ask(call: Call, session: str, asks: Asks, *, task: str | None, run: str | No
         choices=asks.choices,
         until=call.tx.now + minutes * 60,
     )
-    seq = call.tx.next_seq
-    question = questions.first(f"question-{seq}", seq, event, call.tx.now)
-    call.tx.insert(rows.QUESTIONS, question)
-    call.tx.append(session, question.id, event, question)
+    question = call.tx.begin(Question, event, session)
     # The whole of it: what was cut off counts too.
     permit = covering(call, asks.tool, asks.about) if asks.wants is Wants.PERMISSION else None
     if permit is not None:
         return _let_through(call, question, permit)
-    alert(call, "needs_you", told_to_person(question), session, task)
+    alert(call, AlertKind.NEEDS_YOU, told_to_person(question), session, task)
     return question
 
 
@@ -83,12 +147,12 @@ def expire(call: Call) -> int:
     for question in call.tx.open_questions():
         task = None if question.task is None or not is_from_shell(question) else call.tx.task(question.task)
         if task is not None and task.status in GONE_ON:
-            put(call, question, questions.Withdrawn(f"{task.id} is {task.status}."), COVEY)
+            call.tx.advance(question, questions.Withdrawn(f"{task.id} is {task.status}."), COVEY)
     over = call.tx.questions_over(call.tx.now)
     for question in over:
-        put(call, question, questions.Expired(), COVEY)
+        call.tx.advance(question, questions.Expired(), COVEY)
         message = f"Nobody answered {question.session} in time, so {question.id} was denied: {_what(question)}"
-        alert(call, "question_expired", message, question.session, question.task)
+        alert(call, AlertKind.QUESTION_EXPIRED, message, question.session, question.task)
     return len(over)
 
 
@@ -96,7 +160,7 @@ def withdraw(call: Call, run_id: str, why: str, *, keep: bool = True) -> int:
     """End what a run that has ended still asks; with `keep`, answers to `covey ask` wait for the task's next run."""
     gone = [each for each in call.tx.open_questions(run_id) if not (keep and is_from_shell(each))]
     for question in gone:
-        put(call, question, questions.Withdrawn(redact(why)[:500]), COVEY)
+        call.tx.advance(question, questions.Withdrawn(redact(why)[:500]), COVEY)
     return len(gone)
 
 
@@ -110,17 +174,14 @@ def told(call: Call, question: Question, by: str = COVEY) -> Question:
     now = call.tx.question(question.id)
     if now is None or now.told or questions.reply_of(now) is None:
         return now or question
-    return put(call, now, questions.Told(), by)
-
-
-def open_of(call: Call, run_id: str) -> list[Question]:
-    """Return what a run asks and nobody has decided, the oldest first."""
-    return call.tx.open_questions(run_id)
+    return call.tx.advance(now, questions.Told(), by)
 
 
 def awaited(call: Call, task_id: str) -> list[Question]:
-    """Return what was asked for a task by `covey ask` and nobody has decided: its next run shall have the answer."""
-    return [each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and each.state is State.OPEN]
+    """Return what was asked for a task by `covey ask` and nobody has decided: its next run gets the answer."""
+    return [
+        each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and each.state is QuestionState.OPEN
+    ]
 
 
 def answers(call: Call, task_id: str) -> list[Question]:
@@ -142,11 +203,6 @@ def quoted(question: Question) -> tuple[str, str]:
     return question.text, said
 
 
-def granted(call: Call) -> list[Permit]:
-    """Return what is allowed for this repository, the oldest first."""
-    return call.tx.live_permits()
-
-
 def is_from_shell(question: Question) -> bool:
     """Say whether it was asked by `covey ask`, which waits for the answer itself."""
     return question.asks.startswith(questions.FROM_SHELL)
@@ -162,7 +218,7 @@ def _known(call: Call, session: str, run: str | None, asks: Asks) -> Question | 
         return None
     same = call.tx.questions_named(session, run, asks.id)
     if not asks.id:
-        same = [each for each in same if each.state is State.OPEN]
+        same = [each for each in same if each.state is QuestionState.OPEN]
     return next(iter(same), None)
 
 
@@ -207,25 +263,14 @@ def covering(call: Call, tool: str, about: str) -> Permit | None:
     if not tool:
         return None
     found: Iterator[Permit] = (
-        permit for permit in granted(call) if permits.covers(permit.tool, permit.about, tool, about)
+        permit for permit in call.tx.live_permits() if permits.covers(permit.tool, permit.about, tool, about)
     )
     return next(found, None)
 
 
 def _let_through(call: Call, question: Question, permit: Permit) -> Question:
-    return put(call, question, questions.Answered(Decision.ALLOW, f"{permit.id} allows it: {_of(permit)}"), COVEY)
-
-
-def _of(permit: Permit) -> str:
-    return f"{permit.tool} {permit.about[:200]}".strip()
-
-
-def put(call: Call, question: Question, event: questions.Event, actor: str) -> Question:
-    """Write a question as it is after an event, and the event."""
-    after = questions.apply(question, event, call.tx.now, actor)
-    call.tx.update(rows.QUESTIONS, question, after)
-    call.tx.append(actor, question.id, event, after)
-    return after
+    what = f"{permit.tool} {permit.about[:200]}".strip()
+    return call.tx.advance(question, questions.Answered(Decision.ALLOW, f"{permit.id} allows it: {what}"), COVEY)
 
 
 # Questions
@@ -243,7 +288,7 @@ def list_questions(call: Call, asked: ListQuestions) -> list[QuestionRow]:
 @verb("question.show", "GET /api/questions/{id}", Nothing, QuestionRow, may=OWN)
 def show(call: Call, asked: Nothing, id: str) -> QuestionRow:
     """Show a question, and what was decided."""
-    return QuestionRow.of(_find(call, id))
+    return QuestionRow.of(call.find(Question, id))
 
 
 @verb("question.ask", "POST /api/questions", AskQuestion, QuestionRow, may=SHARED, status=201)
@@ -261,24 +306,29 @@ def ask_person(call: Call, asked: AskQuestion) -> QuestionRow:
     for before in call.tx.questions_unsettled(name):
         if is_from_shell(before) and (before.text, before.task) == (text, task):
             return QuestionRow.of(before)
-    check_open(call, name)
-    mark = sha256(f"{call.tx.next_seq} {text}".encode()).hexdigest()[:16]
-    asks = Asks(text, f"{questions.FROM_SHELL}{mark}", Wants.ANSWER, choices=tuple(asked.choices))
-    minutes = call.house.config.watch.answer_minutes
-    return QuestionRow.of(ask(call, name, asks, task=task, run=None if run is None else run.id, minutes=minutes))
+    asks = Asks(text, wants=Wants.ANSWER, choices=tuple(asked.choices))
+    return QuestionRow.of(ask_from_shell(call, name, asks, task=task, run=None if run is None else run.id))
+
+
+def ask_from_shell(call: Call, session: str, asks: Asks, *, task: str | None, run: str | None) -> Question:
+    """Ask for a command of a session, under a name that no other question has; too many open ones are refused."""
+    check_open(call, session)
+    mark = sha256(f"{call.tx.next_seq} {asks.about or asks.question}".encode()).hexdigest()[:16]
+    asks = replace(asks, id=f"{questions.FROM_SHELL}{mark}")
+    return ask(call, session, asks, task=task, run=run, minutes=call.context.config.watch.answer_minutes)
 
 
 def check_open(call: Call, session: str) -> None:
     """Refuse a session more questions than it may have open."""
-    most = call.house.config.limits.questions
-    if len(call.tx.find_questions(state=State.OPEN, session=session, limit=most)) >= most:
+    most = call.context.config.limits.questions
+    if len(call.tx.find_questions(state=QuestionState.OPEN, session=session, limit=most)) >= most:
         raise TooMany(f"{session} has {most} questions open already.", hint="Wait for an answer, or end your turn.")
 
 
 @verb("question.take", "POST /api/questions/{id}/take", As, QuestionRow, may=OWN)
 def take(call: Call, asked: As, id: str) -> QuestionRow:
     """Take the answer to one's own question: nobody else needs to pass it on any more."""
-    question, who = _find(call, id), call.actor(asked.session)
+    question, who = call.find(Question, id), call.actor(asked.session)
     if who not in (question.session, OWNER):
         raise Denied(f"{id} was asked by {question.session}.")
     if questions.reply_of(question) is None:
@@ -289,20 +339,20 @@ def take(call: Call, asked: As, id: str) -> QuestionRow:
 @verb("question.answer", "POST /api/questions/{id}/answer", AnswerQuestion, QuestionRow, may=OWNER_ONLY)
 def answer(call: Call, asked: AnswerQuestion, id: str) -> QuestionRow:
     """Answer a question: allow once, or always in this repository (`about`: by its first words), deny, or reply."""
-    question, by = _find(call, id), call.actor(None)
+    question, by = call.find(Question, id), call.actor(None)
     event = questions.answer(question, asked.decision, prose(asked.text, "The answer"))
     if asked.decision is not Decision.ALWAYS:
         if asked.about is not None:
             raise Invalid("`about` says what is allowed always.", hint=f"covey answer {id} --always --about WORDS")
-        return QuestionRow.of(put(call, question, event, by))
+        return QuestionRow.of(call.tx.advance(question, event, by))
     about = _narrowed(question, asked.about)
-    after = put(call, question, event, by)
+    after = call.tx.advance(question, event, by)
     _grant(call, question.tool, about, by)
     return QuestionRow.of(after)
 
 
 def _narrowed(question: Question, about: str | None) -> str:
-    """Return what a permit shall be for: all that was asked for, or some first words of it."""
+    """Return what a permit is for: all that was asked for, or its first words."""
     wanted = (question.about if about is None else about).strip()
     if not question.tool:
         raise Invalid(f"{question.id} does not say which tool it is about.", hint="--allow allows it once.")
@@ -324,20 +374,13 @@ def _narrowed(question: Question, about: str | None) -> str:
     return wanted
 
 
-def _find(call: Call, question_id: str) -> Question:
-    question = call.tx.question(question_id)
-    if question is None:
-        raise missing("question", question_id)
-    return question
-
-
 # Permits
 
 
 @verb("permit.list", "GET /api/permits", ListPermits, list[PermitRow], may=SHARED)
 def list_permits(call: Call, asked: ListPermits) -> list[PermitRow]:
     """List what every agent may do here without asking; with `all`, also what was revoked."""
-    found = call.tx.find(rows.PERMITS, "ORDER BY ordinal") if asked.all else granted(call)
+    found = call.tx.all_permits() if asked.all else call.tx.live_permits()
     return [PermitRow.of(permit) for permit in found]
 
 
@@ -367,26 +410,18 @@ def _check_push(about: str) -> None:
 @verb("permit.revoke", "POST /api/permits/{id}/revoke", Nothing, PermitRow, may=OWNER_ONLY)
 def revoke(call: Call, asked: Nothing, id: str) -> PermitRow:
     """Take back what was allowed: from now on it is asked for again."""
-    permit = call.tx.get(rows.PERMITS, id)
-    if permit is None:
-        raise missing("permit", id)
+    permit = call.find(Permit, id)
     if permit.revoked is not None:
         raise Refused(f"{id} was revoked already.")
-    after = permits.apply(permit, permits.Revoked(), call.tx.now, call.actor(None))
-    call.tx.update(rows.PERMITS, permit, after)
-    call.tx.append(call.actor(None), id, permits.Revoked(), after)
-    return PermitRow.of(after)
+    return PermitRow.of(call.tx.advance(permit, permits.Revoked(), call.actor(None)))
 
 
 def _grant(call: Call, tool: str, about: str, by: str) -> Permit:
     """Return the permit for something, made if there is none, and let through all that waits for it."""
-    same = next((permit for permit in granted(call) if (permit.tool, permit.about) == (tool, about)), None)
+    same = next((permit for permit in call.tx.live_permits() if (permit.tool, permit.about) == (tool, about)), None)
     if same is not None:
         return same
-    seq, event = call.tx.next_seq, permits.Granted(tool=tool, about=about)
-    permit = permits.first(f"permit-{seq}", seq, event, call.tx.now, by)
-    call.tx.insert(rows.PERMITS, permit)
-    call.tx.append(by, permit.id, event, permit)
+    permit = call.tx.begin(Permit, permits.Granted(tool=tool, about=about), by)
     for question in call.tx.open_questions():
         if (
             question.wants is Wants.PERMISSION

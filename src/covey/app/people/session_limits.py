@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from covey.app.verbs import Call, House, Verb
-from covey.core import limits
-from covey.core.leases import Origin
-from covey.core.sessions import COVEY
-from covey.core.tasks import Task
+from covey.app.context import Call, Context
+from covey.app.verbs import Verb
+from covey.core import rate_limits
+from covey.core.board.tasks import Task
+from covey.core.fleet.sessions import COVEY
+from covey.core.leases.leases import Origin
 from covey.errors import TooMany
 
 DAY_S = 24 * 3600.0
@@ -15,45 +16,44 @@ _PATHS = 16
 """Paths of a hook that count as much as another hook."""
 
 
-def spend(house: House, session: str, verb: Verb, size: int) -> None:
+def spend(context: Context, session: str, verb: Verb, size: int) -> None:
     """Count a request of a session that changes something, or refuse it: a flood ends here, before it is written."""
-    config = house.config.limits
+    config = context.config.limits
     wanted = [("changes", 1.0, config.changes), ("kilobytes", size / 1024, config.kilobytes)]
     if verb.name == "mail.send":
         wanted.append(("messages", 1.0, config.messages))
-    _spend(house, session, wanted)
+    _spend(context, session, wanted)
 
 
-def spend_hook(house: House, session: str, paths: int = 0) -> None:
+def spend_hook(context: Context, session: str, paths: int = 0) -> None:
     """Count what a hook of a session lets us write down, or refuse it: an agent can say that it wrote any file."""
-    _spend(house, session, [("hooks", 1.0 + paths // _PATHS, house.config.limits.changes)])
+    _spend(context, session, [("hooks", 1.0 + paths // _PATHS, context.config.limits.changes)])
 
 
-def _spend(house: House, session: str, wanted: list[tuple[str, float, int]]) -> None:
-    at = house.pulses.clock.now().awake
-    taken: dict[tuple[str, str], limits.Allowance] = {}
+def _spend(context: Context, session: str, wanted: list[tuple[str, float, int]]) -> None:
+    at = context.pulses.clock.now().awake
+    taken: dict[tuple[str, str], rate_limits.Allowance] = {}
     for what, amount, most in wanted:
-        left = limits.take(house.allowances.get((session, what)), amount, most, at)
+        left = rate_limits.take(context.allowances.get((session, what)), amount, most, at)
         if left is None:
             raise TooMany(f"{session} may send {most:,} {what} in a minute, and has.", hint=_LATER)
         taken[session, what] = left
-    house.allowances.update(taken)
+    context.allowances.update(taken)
 
 
 def check_tasks(call: Call) -> None:
     """Refuse a session more open tasks than it may have added."""
     if (session := _limited(call)) is None:
         return
-    most = call.house.config.limits.open_tasks
-    sql = "SELECT count(*) FROM tasks WHERE added_by = ? AND added_by <> 'owner' AND status NOT IN ('done', 'dropped')"
-    if call.tx.db.rows(sql, (session,))[0][0] >= most:
+    most = call.context.config.limits.open_tasks
+    if call.tx.count_open_added_by(session) >= most:
         hint = "covey task drop ID takes one back that nobody took."
         raise TooMany(f"{session} has added {most:,} tasks that are not done.", hint=hint)
 
 
 def check_notes(call: Call, task: Task) -> None:
     """Refuse a session more notes on one task than there may be."""
-    most = call.house.config.limits.notes
+    most = call.context.config.limits.notes
     if (session := _limited(call)) is not None and sum(note.by == session for note in task.notes) >= most:
         raise TooMany(f"{session} has written {most:,} notes on {task.id}.", hint="Say the rest when you hand it in.")
 
@@ -62,10 +62,8 @@ def check_messages(call: Call) -> None:
     """Refuse a session more messages that nobody has read than it may send in a day: what nobody reads ends no mail."""
     if (session := _limited(call)) is None:
         return
-    most = call.house.config.limits.unread
-    by_anyone = "SELECT 1 FROM readings WHERE message = messages.id"
-    unread = f"SELECT 1 FROM messages WHERE sender = ? AND sent > ? AND NOT EXISTS ({by_anyone}) LIMIT ?"
-    if call.tx.db.rows(f"SELECT count(*) FROM ({unread})", (session, call.tx.now - DAY_S, most))[0][0] >= most:
+    most = call.context.config.limits.unread
+    if call.tx.count_unread_from(session, call.tx.now - DAY_S, most) >= most:
         said = f"{session} has sent {most:,} messages within a day that nobody has read."
         raise TooMany(said, hint="Wait until they are read.")
 
@@ -74,7 +72,7 @@ def check_leases(call: Call) -> None:
     """Refuse a session more leases at once than it may have; those that come with a task do not count."""
     if (session := _limited(call)) is None:
         return
-    most = call.house.config.leases.max_held
+    most = call.context.config.leases.max_held
     if sum(lease.origin is Origin.HAND for lease in call.tx.open_leases(session)) >= most:
         raise TooMany(f"{session} has {most:,} leases.", hint="Give some back: covey lease give ID.")
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from covey.app.shapes.forms import Asked, Limit, Name, TaskId, form
-from covey.core.spending import Used
+from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, form
+from covey.core.costs.spending import Used
 
 Day = Annotated[str, form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "must be a day, such as 2026-01-31")]
 
@@ -28,7 +28,7 @@ def spent(used: Used) -> dict[str, Any]:
     return {"cost": used.cost, "tokens": used.tokens, "unpriced": used.unpriced}
 
 
-class CostRow(Struct, frozen=True, kw_only=True):
+class CostRow(Answered, frozen=True, kw_only=True):
     """What the runs of one task, session, agent, model or day cost; `cost` is without that of `unpriced` tokens."""
 
     key: str
@@ -51,7 +51,7 @@ class Costs(Struct, frozen=True):
     more: int
 
 
-class SpentToday(Struct, frozen=True, kw_only=True):
+class SpentToday(Answered, frozen=True, kw_only=True):
     """What was used today in all, and what may be, if there is a limit."""
 
     day: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from msgspec import Meta, Raw, Struct
 
@@ -71,3 +71,13 @@ class Problem(Struct, frozen=True):
 
     error: str
     hint: str
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """What is answered of a value: the fields that both have, and what is computed besides."""
+
+    @classmethod
+    def of(cls, value: object, **computed: Any) -> Self:
+        """Return a value as it is answered: what is not computed is its field of the same name."""
+        own = {name: getattr(value, name) for name in cls.__struct_fields__ if name not in computed}
+        return cls(**own, **computed)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
-from covey.app.shapes.forms import Asked, Glob, Line, Name, TaskId
-from covey.core.leases import Lease
+from covey.app.shapes.forms import Answered, Asked, Glob, Line, Name, TaskId
 
 
 class TakeLease(Asked, frozen=True, kw_only=True):
@@ -35,7 +34,7 @@ class ListLeases(Asked, frozen=True, kw_only=True):
     waiting: bool = False
 
 
-class LeaseFull(Struct, frozen=True, kw_only=True):
+class LeaseFull(Answered, frozen=True, kw_only=True):
     """A lease, with the time at which it ends if its holder stays silent."""
 
     id: str
@@ -54,8 +53,3 @@ class LeaseFull(Struct, frozen=True, kw_only=True):
     ended: float | None
     until: float | None
     behind: tuple[str, ...] = ()
-
-    @staticmethod
-    def of(lease: Lease, until: float | None, behind: tuple[str, ...] = ()) -> LeaseFull:
-        """Return a lease as it is answered; `behind`: the leases that it waits for."""
-        return LeaseFull(**lease.__dict__, until=until, behind=behind)

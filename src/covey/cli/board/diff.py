@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
 
-from covey.cli.client import Client
-from covey.cli.command import Parser
-from covey.cli.show import as_json, colourful
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import flag, option
+from covey.cli.frame.output import as_json, colourful, some
 from covey.core.figures import one
 from covey.errors import NotFound
 from covey.plain import plain
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-BAR = 40
+MAX_BAR_MARKS = 40
 """Marks that tell how much of a file changed, at most."""
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
 
 
-def arguments(parser: Parser) -> None:
-    """Add what can be said of a diff."""
-    parser.add_argument("id", metavar="ID", help="the task")
-    parser.add_argument("path", nargs="?", metavar="PATH", help="only this file")
-    parser.add_argument("--stat", action="store_true", help="only which files, and how much")
-    parser.add_argument("--working", action="store_true", help="also what is not committed yet")
-    parser.add_argument("--conflicts", action="store_true", help="what it would conflict with instead")
+OPTIONS = (
+    option("id", metavar="ID", help="the task"),
+    option("path", nargs="?", metavar="PATH", help="only this file"),
+    flag("--stat", "only list the files and how much changed in each"),
+    flag("--working", "include changes that are not committed yet"),
+    flag("--conflicts", "show what it would conflict with instead of the changes"),
+)
 
 
 def diff(args: Namespace, client: Client) -> None:
@@ -53,9 +49,10 @@ def diff(args: Namespace, client: Client) -> None:
         print(f"Something is not committed yet: covey task diff {args.id} --working shows it too.")
 
 
-def _whole(client: Client, args: Namespace, file: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a file, the rest of which is asked for as long as there is one."""
-    yield _paint(f"{_was(file)}{plain(file['path'])}  {_what(file)}", "1")
+def _whole(client: Client, args: Namespace, file: Json) -> Iterator[str]:
+    """Yield the lines of a file, and ask for the rest of them page by page."""
+    was = f"{plain(file['old_path'])} -> " if file["old_path"] else ""
+    yield _paint(f"{was}{plain(file['path'])}  {_what(file)}", "1")
     while True:
         for line in (file["patch"] or "").split("\n")[:-1]:
             yield _paint(plain(line.replace("\t", "    ")), _COLOURS.get(line[:1], ""))
@@ -67,7 +64,7 @@ def _whole(client: Client, args: Namespace, file: dict[str, Any]) -> Iterator[st
         yield "It is too large to be shown whole."
 
 
-def _stat(found: dict[str, Any]) -> str:
+def _stat(found: Json) -> str:
     files = found["files"]
     most = max((file["plus"] + file["minus"] for file in files), default=0)
     width = max((len(plain(file["path"])) for file in files), default=0)
@@ -77,22 +74,18 @@ def _stat(found: dict[str, Any]) -> str:
     return "\n".join([*lines, f" {one(count, 'file')}, +{found['plus']} -{found['minus']}"])
 
 
-def _bar(file: dict[str, Any], most: int) -> str:
+def _bar(file: Json, most: int) -> str:
     if file["binary"]:
         return "binary"
     plus, minus = file["plus"], file["minus"]
-    share = min(1.0, BAR / most) if most else 0.0
+    share = min(1.0, MAX_BAR_MARKS / most) if most else 0.0
     marks = _paint("+" * -(-int(plus * share * 100) // 100), "32") + _paint(
         "-" * -(-int(minus * share * 100) // 100), "31"
     )
     return f"{plus + minus:>5} {marks}".rstrip()
 
 
-def _was(file: dict[str, Any]) -> str:
-    return f"{plain(file['old_path'])} -> " if file["old_path"] else ""
-
-
-def _what(file: dict[str, Any]) -> str:
+def _what(file: Json) -> str:
     words = "binary" if file["binary"] else f"+{file['plus']} -{file['minus']}"
     mode = f", mode {file['old_mode']} -> {file['mode']}" if file["old_mode"] else ""
     return f"({file['status']}, {words}{mode})"
@@ -121,5 +114,4 @@ def _conflicts(args: Namespace, client: Client) -> None:
 
 
 def _paths(paths: list[str]) -> str:
-    few = ", ".join(map(plain, paths[:5]))
-    return f"{few} and {len(paths) - 5} more" if len(paths) > 5 else few
+    return some([plain(path) for path in paths], 5)

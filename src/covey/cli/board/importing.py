@@ -6,55 +6,74 @@ import json
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from covey.cli import wishes
-from covey.cli.boards import Board, Progress, full_key, name_of
-from covey.cli.client import Client
-from covey.cli.command import decode, standard_input
-from covey.cli.wishes import ENDED, Wish
+from covey.cli.board import task_files
+from covey.cli.board.task_files import ENDED, Entry
+from covey.cli.board.task_sources import Board, full_key, name_of
+from covey.cli.frame.client import Client, Json, parts
+from covey.cli.frame.command import contents
+from covey.cli.frame.output import ProgressLine, compact
 from covey.core.ids import is_task_id
 from covey.errors import CoveyError, Invalid
-from covey.plain import escaped
 
 FORMATS = {".md": "md", ".markdown": "md", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-MOST_TASKS = 500
-MOST_BYTES = 700 * 1024
+MAX_TASKS_PER_REQUEST = 500
+MAX_BYTES_PER_REQUEST = 700 * 1024
 
 
 def import_file(args: Namespace, client: Client) -> None:
     """Bring the tasks of a file onto the board, and say what that did."""
-    answer, remarks = bring(client, args.file, args.format, {})
+    plan = plan_of(client, args.file, args.format)
+    answer = bring(client, plan, {})
     if args.json:
-        print(escaped(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))))
+        print(compact(answer))
         return
     counts = ", ".join(f"{len(answer[what])} {what}" for what in ("added", "updated", "unchanged"))
     print(f"Imported {args.file}: {counts}.")
-    for remark in remarks:
+    for remark in plan.remarks:
         print(f"  {remark}")
 
 
-def bring(
-    client: Client, file: str, kind: str | None, extra: dict[str, Any]
-) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Read a whole file, check it, write it with `extra` fields for every task; return ids by key, and remarks."""
+def plan_of(client: Client, file: str, kind: str | None) -> Plan:
+    """Read a whole file and check it against the board; nothing is written yet."""
     text, name, kind = _read(client, file, kind)
-    found = wishes.from_checklist(text, file) if kind == "md" else wishes.from_json_lines(text, file)
-    plan = Plan(found, name, file, Board(client), client)
+    found = task_files.from_checklist(text, file) if kind == "md" else task_files.from_json_lines(text, file)
     with client:
-        first, second = plan.requests()
-    answer = _send(client, [extra | request for request in (*first, *second)], len(first))
-    return answer, plan.remarks
+        return Plan(found, name, file, Board(client), client)
+
+
+def bring(client: Client, plan: Plan, extra: Json) -> dict[str, dict[str, str]]:
+    """Write the tasks of a file with `extra` fields for each, and return their ids by key."""
+    answer: dict[str, dict[str, str]] = {"added": {}, "updated": {}, "unchanged": {}}
+    count, of = 0, len(plan.first) + len(plan.second)
+    with ProgressLine() as progress:
+        for part in (*_parts(plan.first, extra), *_parts(plan.second, extra)):  # what is sent again goes by itself
+            try:
+                said = client.ask("task.import", fields={"tasks": part}).value
+            except CoveyError as error:
+                if count:
+                    error.hint = f"{count:,} tasks before these are on the board; import the file again. {error.hint}"
+                raise
+            for what in answer:
+                answer[what] |= {key: task for key, task in said[what].items() if key not in answer["added"]}
+            count += len(part)
+            progress("imported", count, of)
+    return answer
+
+
+def _parts(tasks: list[Json], extra: Json) -> Iterator[list[Json]]:
+    return parts((extra | task for task in tasks), _size, MAX_TASKS_PER_REQUEST, MAX_BYTES_PER_REQUEST)
+
+
+def _size(task: Json) -> int:
+    return len(json.dumps(task, ensure_ascii=False).encode("utf-8", "surrogatepass")) + 1
 
 
 def _read(client: Client, file: str, kind: str | None) -> tuple[str, str, str]:
+    text = contents(file, client.folder)
     if file == "-":
-        return decode(standard_input(), "standard input"), "-", kind or "jsonl"
+        return text, "-", kind or "jsonl"
     path = Path(client.folder) / file
-    try:
-        text = decode(path.read_bytes(), file)
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
     kind = kind or FORMATS.get(path.suffix.lower())
     if kind is None:
         raise Invalid(f"The name of {file} does not tell what is in it.", hint="Say --format md or jsonl.")
@@ -64,151 +83,120 @@ def _read(client: Client, file: str, kind: str | None) -> tuple[str, str, str]:
 class Plan:
     """What has to be sent for a file, given what the board knows already."""
 
-    def __init__(self, found: list[Wish], name: str, file: str, board: Board, client: Client) -> None:
+    def __init__(self, found: list[Entry], name: str, file: str, board: Board, client: Client) -> None:
         self.remarks: list[str] = []
         self._file = file
         self._name = name
         self._board = board
-        self._wishes = {wish.key: wish for wish in found}
-        exported = any(wish.board for wish in found)
+        self._entries = {entry.key: entry for entry in found}
+        exported = any(entry.board for entry in found)
         self._log = str(client.ask("status").value["log"]) if exported else None
+        self.first, self.second = self._requests()
 
-    def requests(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def _requests(self) -> tuple[list[Json], list[Json]]:
         """Return the tasks to send, and those to send again with the needs that stand on later lines."""
         order = list(self._in_order())
         sent: set[str] = set()
-        first: list[dict[str, Any]] = []
-        second: list[dict[str, Any]] = []
-        for wish in order:
-            later = [name for name in (*wish.needs, *wish.needs_any) if name in self._wishes and name not in sent]
+        first: list[Json] = []
+        second: list[Json] = []
+        for entry in order:
+            later = [name for name in (*entry.needs, *entry.needs_any) if name in self._entries and name not in sent]
             later = [name for name in later if self._target(name) is not None and self._is_new(name)]
-            whole = self._request(wish, ())
+            whole = self._request(entry, ())
             if later:
-                second.append({"status": "todo"} | whole if self._is_new(wish.key) else whole)
-            if later and self._is_new(wish.key):
+                second.append({"status": "todo"} | whole if self._is_new(entry.key) else whole)
+            if later and self._is_new(entry.key):
                 # Until its needs are there nobody may take it, and `next` takes nothing from the backlog.
-                first.append(self._request(wish, later) | {"status": "backlog"})
+                first.append(self._request(entry, later) | {"status": "backlog"})
             elif not later:
                 first.append(whole)
-            sent.add(wish.key)
+            sent.add(entry.key)
         return first, second
 
-    def _in_order(self) -> Iterator[Wish]:
+    def _in_order(self) -> Iterator[Entry]:
         """Yield what is to be sent, parents before their children."""
         done: set[str] = set()
-        for wish in self._wishes.values():
-            line: list[Wish] = []
-            at: Wish | None = wish
+        for entry in self._entries.values():
+            line: list[Entry] = []
+            at: Entry | None = entry
             while at is not None and at.key not in done:
                 line.append(at)
                 done.add(at.key)
-                at = self._wishes.get(at.parent) if at.parent else None
-            yield from (wish for wish in reversed(line) if self._is_wanted(wish))
+                at = self._entries.get(at.parent) if at.parent else None
+            yield from (entry for entry in reversed(line) if self._is_wanted(entry))
 
-    def _is_wanted(self, wish: Wish) -> bool:
-        if self._is_here(wish):
-            if self._target(wish.key) == wish.id and not wish.ended:
-                self.remarks.append(f"line {wish.line}: {wish.id} came from no file; covey task edit changes it")
+    def _is_wanted(self, entry: Entry) -> bool:
+        if self._is_here(entry):
+            if self._target(entry.key) == entry.id and not entry.ended:
+                self.remarks.append(f"line {entry.line}: {entry.id} came from no file; covey task edit changes it")
                 return False
-            return not wish.ended
-        if wish.ended:
-            task = self._board.id_of(full_key(self._name, wish.key))
+            return not entry.ended
+        if entry.ended:
+            task = self._board.id_of(full_key(self._name, entry.key))
             status = self._board.status(task)
             if status not in (None, *ENDED):
-                self.remarks.append(f"line {wish.line}: {task} is ticked here and {status} on the board; it was left")
-        return not wish.ended
+                self.remarks.append(f"line {entry.line}: {task} is ticked here and {status} on the board; it was left")
+        return not entry.ended
 
-    def _is_here(self, wish: Wish) -> bool:
+    def _is_here(self, entry: Entry) -> bool:
         """Say whether a line is an export of a task of this very board."""
-        return wish.board is not None and wish.board == self._log and wish.id in self._board.added
+        return entry.board is not None and entry.board == self._log and entry.id in self._board.added
 
     def _is_new(self, key: str) -> bool:
-        wish = self._wishes[key]
-        return not self._is_here(wish) and self._board.id_of(full_key(self._name, key)) is None
+        entry = self._entries[key]
+        return not self._is_here(entry) and self._board.id_of(full_key(self._name, key)) is None
 
     def _target(self, key: str) -> str | None:
         """Return how the board knows a task of the file, or None if it is ended and was never there."""
-        wish = self._wishes[key]
-        if self._is_here(wish):
-            assert wish.id is not None
-            return self._board.added[wish.id] or wish.id
-        return None if wish.ended else full_key(self._name, key)
+        entry = self._entries[key]
+        if self._is_here(entry):
+            assert entry.id is not None
+            return self._board.added[entry.id] or entry.id
+        return None if entry.ended else full_key(self._name, key)
 
-    def _request(self, wish: Wish, without: list[str] | tuple[str, ...]) -> dict[str, Any]:
-        request = {**wish.fields, "key": self._target(wish.key), "title": wish.title}
-        if wish.status == "backlog":
+    def _request(self, entry: Entry, without: list[str] | tuple[str, ...]) -> Json:
+        request = {**entry.fields, "key": self._target(entry.key), "title": entry.title}
+        if entry.status == "backlog":
             request["status"] = "backlog"
-        for what, names in (("needs", wish.needs), ("needs_any", wish.needs_any)):
-            found = [self._need(wish, name, strict=what == "needs") for name in names if name not in without]
+        for what, names in (("needs", entry.needs), ("needs_any", entry.needs_any)):
+            found = [self._need(entry, name, strict=what == "needs") for name in names if name not in without]
             if any(found):
                 request[what] = [name for name in dict.fromkeys(found) if name]
-        parent = self._parent(wish)
+        parent = self._parent(entry)
         return request if parent is None else request | {"parent": parent}
 
-    def _need(self, wish: Wish, name: str, *, strict: bool) -> str | None:
-        if name in self._wishes:
+    def _need(self, entry: Entry, name: str, *, strict: bool) -> str | None:
+        if name in self._entries:
             return self._target(name)
         status = self._board.status(name) if is_task_id(name) else None
         if status is None:
             raise Invalid(
-                f"{self._file} line {wish.line}: there is no task {name[:80]!r} to need.",
+                f"{self._file} line {entry.line}: there is no task {name[:80]!r} to need.",
                 hint="A need is a key of this file, or the id of a task on the board.",
             )
-        if status == "dropped" and strict and self._is_new(wish.key):
-            raise Invalid(f"{self._file} line {wish.line}: {name} was dropped, so what needs it could never begin.")
+        if status == "dropped" and strict and self._is_new(entry.key):
+            raise Invalid(f"{self._file} line {entry.line}: {name} was dropped, so what needs it could never begin.")
         return name
 
-    def _parent(self, wish: Wish) -> str | None:
+    def _parent(self, entry: Entry) -> str | None:
         """Return the parent of a task, unless that has ended and can have no more children."""
-        if wish.parent is None:
+        if entry.parent is None:
             return None
-        known = self._wishes.get(wish.parent)
+        known = self._entries.get(entry.parent)
         if known is None:
-            status = self._board.status(wish.parent) if is_task_id(wish.parent) else None
+            status = self._board.status(entry.parent) if is_task_id(entry.parent) else None
             if status is None:
-                raise Invalid(f"{self._file} line {wish.line}: there is no task {wish.parent[:80]!r} to be the parent.")
-            name, task = wish.parent, wish.parent
+                raise Invalid(
+                    f"{self._file} line {entry.line}: there is no task {entry.parent[:80]!r} to be the parent."
+                )
+            name, task = entry.parent, entry.parent
         else:
             name = full_key(self._name, known.key) if not self._is_here(known) else self._target(known.key) or ""
             found = known.id if self._is_here(known) else self._board.id_of(name)
             if found is None:
                 return None if known.ended else name
             task, status = found, self._board.status(found)
-        if status in ENDED and self._is_new(wish.key):
-            self.remarks.append(f"line {wish.line}: its parent {task} is {status}, so it stands alone")
+        if status in ENDED and self._is_new(entry.key):
+            self.remarks.append(f"line {entry.line}: its parent {task} is {status}, so it stands alone")
             return None
         return name
-
-
-def _send(client: Client, tasks: list[dict[str, Any]], first: int) -> dict[str, dict[str, str]]:
-    answer: dict[str, dict[str, str]] = {"added": {}, "updated": {}, "unchanged": {}}
-    progress = Progress("imported", len(tasks))
-    count = 0
-    for part in _parts(tasks, first):
-        try:
-            said = client.ask("task.import", fields={"tasks": part}).value
-        except CoveyError as error:
-            if count:
-                error.hint = f"{count:,} tasks before these are on the board; import the file again. {error.hint}"
-            raise
-        for what in ("added", "updated", "unchanged"):
-            answer[what] |= {key: task for key, task in said[what].items() if key not in answer["added"]}
-        count += len(part)
-        progress.at(count)
-    progress.end()
-    return answer
-
-
-def _parts(tasks: list[dict[str, Any]], first: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield tasks in parts that a request may carry; what is sent again never shares one with its first sending."""
-    part: list[dict[str, Any]] = []
-    size = 0
-    for place, task in enumerate(tasks):
-        length = len(json.dumps(task, ensure_ascii=False).encode("utf-8", "surrogatepass")) + 1
-        if part and (len(part) == MOST_TASKS or size + length > MOST_BYTES or place == first):
-            yield part
-            part, size = [], 0
-        part.append(task)
-        size += length
-    if part:
-        yield part

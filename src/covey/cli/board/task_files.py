@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from graphlib import CycleError, TopologicalSorter
 
 import msgspec
 
-from covey.app.shapes.imports import ImportedTask
+from covey.app.shapes.board.imports import ImportedTask
 from covey.app.verbs import explain
-from covey.core import checklists, globs, texts
-from covey.core.tasks import Status
+from covey.cli.frame.client import Json
+from covey.core import globs, texts
+from covey.core.board import checklists
+from covey.core.board.tasks import Status
 from covey.errors import Invalid
 
 ENDED = ("done", "dropped")
+_NAMES = ("title", "key", "id", "board", "status", "parent", "needs", "needs_any")
+"""What a line says beside the fields of its task."""
 _FIELDS = frozenset(ImportedTask.__struct_fields__) - {"key", "needs", "needs_any", "parent", "status"}
 
 
-class _Names(msgspec.Struct):
-    """What a line says beside the fields of its task."""
+class Entry(msgspec.Struct):
+    """One task of a file, with names as the file uses them."""
 
     title: str
-    key: str | None = None
+    key: str = ""
     id: str | None = None
     board: str | None = None
     status: str = "todo"
     parent: str | None = None
     needs: list[str] = []
     needs_any: list[str] = []
-
-
-@dataclass
-class Wish:
-    """One task of a file, with names as the file uses them."""
-
-    line: int
-    key: str
-    title: str
-    fields: dict[str, Any]
-    status: str = "todo"
-    needs: list[str] = field(default_factory=list)
-    needs_any: list[str] = field(default_factory=list)
-    parent: str | None = None
-    id: str | None = None
-    board: str | None = None
+    line: int = 0
+    fields: Json = {}
 
     @property
     def ended(self) -> bool:
@@ -52,11 +40,11 @@ class Wish:
         return self.status in ENDED
 
 
-def from_checklist(text: str, file: str) -> list[Wish]:
-    """Return the wishes of a TODO.md."""
+def from_checklist(text: str, file: str) -> list[Entry]:
+    """Return the entries of a TODO.md."""
     items = checklists.parse(text)
-    wishes = [
-        Wish(
+    entries = [
+        Entry(
             line=item.line,
             key=item.key,
             title=item.title,
@@ -66,28 +54,27 @@ def from_checklist(text: str, file: str) -> list[Wish]:
         )
         for item in items
     ]
-    return _checked(wishes, file)
+    return _checked(entries, file)
 
 
-def from_json_lines(text: str, file: str) -> list[Wish]:
-    """Return the wishes of a file with one task a line."""
-    wishes: list[Wish] = []
+def from_json_lines(text: str, file: str) -> list[Entry]:
+    """Return the entries of a file with one task a line."""
+    entries: list[Entry] = []
     paths: dict[str, str] = {}
     seen: dict[str, int] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
-        values = _object(line, f"{file} line {number}")
-        wish = _wish(values, number, f"{file} line {number}")
-        path = " / ".join([paths.get(wish.parent, wish.parent), wish.title] if wish.parent else [wish.title])
+        entry = _entry(_object(line, f"{file} line {number}"), number, f"{file} line {number}")
+        path = " / ".join([paths.get(entry.parent, entry.parent), entry.title] if entry.parent else [entry.title])
         seen[path] = seen.get(path, 0) + 1
-        wish.key = wish.key or wish.id or (path if seen[path] == 1 else f"{path} ({seen[path]})")
-        paths[wish.key] = path
-        wishes.append(wish)
-    return _checked(wishes, file)
+        entry.key = entry.key or entry.id or (path if seen[path] == 1 else f"{path} ({seen[path]})")
+        paths[entry.key] = path
+        entries.append(entry)
+    return _checked(entries, file)
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
+def _object(line: str, where: str) -> Json:
     try:
         values = msgspec.json.decode(line.encode("utf-8", "surrogatepass"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -97,53 +84,43 @@ def _object(line: str, where: str) -> dict[str, Any]:
     return values
 
 
-def _wish(values: dict[str, Any], number: int, where: str) -> Wish:
+def _entry(values: Json, number: int, where: str) -> Entry:
     """Return what one line asks for, with its names and texts of the right types."""
-    own = {name: values.pop(name) for name in _Names.__struct_fields__ if name in values}
+    own = {name: values.pop(name) for name in _NAMES if name in values}
+    if own.get("key", "") is None:
+        del own["key"]
     try:
-        typed = msgspec.convert(own, _Names)
+        entry = msgspec.convert(own | {"line": number, "fields": values}, Entry)
     except msgspec.ValidationError as error:
         raise Invalid(f"{where}: {explain(str(error))}") from None
-    if typed.status not in Status._value2member_map_:
+    if entry.status not in Status._value2member_map_:
         known = ", ".join(Status)
-        raise Invalid(f"{where}: there is no status {typed.status[:40]!r}.", hint=f"There are {known}.")
+        raise Invalid(f"{where}: there is no status {entry.status[:40]!r}.", hint=f"There are {known}.")
     unknown = next((name for name in values if name not in _FIELDS), None)
     if unknown is not None:
         known = ", ".join(sorted({*_FIELDS, "key", "needs", "needs_any", "parent", "status"}))
         raise Invalid(f"{where}: there is no field {unknown[:80]!r}.", hint=f"There are {known}.")
-    return Wish(
-        line=number,
-        key=typed.key or "",
-        title=typed.title,
-        fields=values,
-        status=typed.status,
-        needs=typed.needs,
-        needs_any=typed.needs_any,
-        parent=typed.parent,
-        id=typed.id,
-        board=typed.board,
-    )
+    return entry
 
 
-def _checked(wishes: list[Wish], file: str) -> list[Wish]:
-    """Return the wishes, or the first thing that is wrong with one of them."""
+def _checked(entries: list[Entry], file: str) -> list[Entry]:
+    """Return the entries, or the first thing that is wrong with one of them."""
     lines: dict[str, int] = {}
-    for wish in wishes:
-        where = f"{file} line {wish.line}"
-        if wish.key in lines:
-            raise Invalid(f"{where}: the key {wish.key[:80]!r} stands on line {lines[wish.key]} already.")
-        lines[wish.key] = wish.line
-        if not wish.ended:
-            _check(wish, where)
-    _check_parents(wishes, file)
-    _check_circles(wishes, file)
-    return wishes
+    for entry in entries:
+        where = f"{file} line {entry.line}"
+        if entry.key in lines:
+            raise Invalid(f"{where}: the key {entry.key[:80]!r} stands on line {lines[entry.key]} already.")
+        lines[entry.key] = entry.line
+        if not entry.ended:
+            _check(entry, where)
+    _check_circles(entries, file)
+    return entries
 
 
-def _check(wish: Wish, where: str) -> None:
+def _check(entry: Entry, where: str) -> None:
     try:
-        task = msgspec.convert({**wish.fields, "title": wish.title, "key": wish.key[:500]}, ImportedTask)
-        texts.line(task.title, "The title", texts.TITLE)
+        task = msgspec.convert({**entry.fields, "title": entry.title, "key": entry.key[:500]}, ImportedTask)
+        texts.line(task.title, "The title", texts.MAX_TITLE_CHARS)
         texts.prose(task.body or "", "The body")
         if task.note:
             texts.line(task.note, "The note", 2000)
@@ -153,42 +130,25 @@ def _check(wish: Wish, where: str) -> None:
         raise Invalid(f"{where}: {explain(str(error))}") from None
     except Invalid as error:
         raise Invalid(f"{where}: {error.message}", hint=error.hint) from None
-    if wish.key in (*wish.needs, *wish.needs_any):
+    if entry.key in (*entry.needs, *entry.needs_any):
         raise Invalid(f"{where}: a task cannot need itself.")
 
 
-def _check_parents(wishes: list[Wish], file: str) -> None:
-    by_key = {wish.key: wish for wish in wishes}
-    fine: set[str] = set()
-    for wish in wishes:
-        path: list[str] = []
-        at: Wish | None = wish
-        while at is not None and at.key not in fine:
-            if at.key in path:
-                raise Invalid(f"{file} line {wish.line}: a task cannot be its own ancestor.")
-            path.append(at.key)
-            at = by_key.get(at.parent) if at.parent else None
-        fine.update(path)
+def _check_circles(entries: list[Entry], file: str) -> None:
+    """Refuse a task that is its own ancestor, and needs that go round in a circle within the file."""
+    lines = {entry.key: entry.line for entry in entries}
+    if circle := _circle({entry.key: [entry.parent] if entry.parent else [] for entry in entries}):
+        raise Invalid(f"{file} line {lines[circle[0]]}: a task cannot be its own ancestor.")
+    if circle := _circle({entry.key: [*entry.needs, *entry.needs_any] for entry in entries}):
+        where = f"{file} line {lines[circle[0]]}"
+        raise Invalid(f"{where}: these needs would go round in a circle: {' > '.join(circle)[:300]}.")
 
 
-def _check_circles(wishes: list[Wish], file: str) -> None:
-    """Refuse needs that go round in a circle within the file."""
-    by_key = {wish.key: wish for wish in wishes}
-    done: set[str] = set()
-    for wish in wishes:
-        path: dict[str, Iterator[str]] = {}
-        at: str | None = wish.key
-        while at is not None:
-            if at not in path and at not in done:
-                path[at] = iter([*by_key[at].needs, *by_key[at].needs_any])
-            need = next((n for n in path.get(at, ()) if n in by_key and n not in done), None)
-            if need is not None and need in path:
-                round_trip = [*list(path)[list(path).index(need) :], need]
-                raise Invalid(
-                    f"{file} line {wish.line}: these needs would go round in a circle: {' > '.join(round_trip)[:300]}."
-                )
-            if need is None:
-                done.add(at)
-                path.pop(at, None)
-                need = next(reversed(path), None)
-            at = need
+def _circle(behind: dict[str, list[str]]) -> list[str]:
+    """Return a circle of what comes behind what, its first key once more at its end; nothing if there is none."""
+    try:
+        TopologicalSorter(behind).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found[::-1]
+    return []

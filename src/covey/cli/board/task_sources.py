@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
-from covey.cli.client import Client
+from covey.cli.frame.client import Client, Json
 from covey.errors import Invalid, NotFound
+from covey.git.here import below_top
 from covey.git.project import find
-from covey.git.run import try_git
 
-PAGE = 1000
+EVENTS_PER_PAGE = 1000
 LONGEST_KEY = 500
 
 
@@ -24,7 +21,7 @@ class Board:
         self._client = client
         self._added: dict[str, str | None] | None = None
         self._ids: dict[str, str] = {}
-        self._tasks: dict[str, dict[str, Any] | None] = {}
+        self._tasks: dict[str, Json | None] = {}
 
     @property
     def added(self) -> dict[str, str | None]:
@@ -33,10 +30,10 @@ class Board:
             self._added = {}
             after: int | None = 0
             while after is not None:
-                fields = {"kind": "task.added", "limit": PAGE, "after": after}
+                fields = {"kind": "task.added", "limit": EVENTS_PER_PAGE, "after": after}
                 page = self._client.ask("log.list", fields=fields).value
                 self._added |= {event["subject"]: event["data"].get("key") for event in page}
-                after = page[-1]["seq"] if len(page) == PAGE else None
+                after = page[-1]["seq"] if len(page) == EVENTS_PER_PAGE else None
             self._ids = {key: task for task, key in self._added.items() if key is not None}
         return self._added
 
@@ -44,7 +41,7 @@ class Board:
         """Return the task that was imported under a key."""
         return self._ids.get(key) if self.added else None
 
-    def task(self, task: str) -> dict[str, Any] | None:
+    def task(self, task: str) -> Json | None:
         """Return a task whole, or None if there is none."""
         if task not in self._tasks:
             try:
@@ -62,10 +59,10 @@ class Board:
 def name_of(path: Path, client: Client) -> str:
     """Return the name under which a file's tasks are known: its path in the project, the same from every worktree."""
     folder = path.resolve().parent
-    prefix = try_git("rev-parse", "--show-prefix", at=folder, discover=True)
-    if prefix.returncode != 0 or (client.token is None and find(folder).common != client.project().common):
+    prefix = below_top(folder)
+    if prefix is None or (client.token is None and find(folder).common != client.project().common):
         return path.name
-    return prefix.stdout.decode().strip() + path.name
+    return prefix + path.name
 
 
 def full_key(name: str, key: str) -> str:
@@ -80,24 +77,3 @@ def full_key(name: str, key: str) -> str:
 def local_key(key: str) -> str:
     """Return a key as its file knows it."""
     return key.partition("#")[2] or key
-
-
-class Progress:
-    """A line on the terminal that counts, once something takes longer than a person likes to wait."""
-
-    def __init__(self, what: str, total: int) -> None:
-        self._what = what
-        self._total = total
-        self._begun = time.monotonic()
-        self._shown = False
-
-    def at(self, count: int) -> None:
-        """Say how far we are."""
-        if sys.stderr.isatty() and time.monotonic() - self._begun > 2:
-            print(f"\r{self._what} {count:,} of {self._total:,}", end="", file=sys.stderr, flush=True)
-            self._shown = True
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from collections.abc import Callable
 
-from covey.cli.command import Parser
-from covey.cli.show import as_json, escaped
+from covey.cli.frame.client import Answer
+from covey.cli.frame.command import flag, option
+from covey.cli.frame.output import as_json, escaped
 from covey.errors import CoveyError, Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
-    from covey.cli.client import Answer
+    from covey.cli.frame.command import Arguments
 
 PRINTS = "exactly what REST answers for one session that is named, for several a list of it"
+NAMES = option("names", nargs="+", metavar="NAME")
 
 
-def names_argument(parser: Parser) -> None:
-    """Take the names of sessions."""
-    parser.add_argument("names", nargs="+", metavar="NAME")
-    parser.mixed = True
-
-
-def names_or_all(help: str) -> Callable[[Parser], None]:
-    """Take the names of sessions, or --all."""
-
-    def arguments(parser: Parser) -> None:
-        parser.add_argument("names", nargs="*", metavar="NAME")
-        parser.add_argument("--all", action="store_true", help=help)
-        parser.mixed = True
-
-    return arguments
+def names_or_all(help: str) -> tuple[Arguments, ...]:
+    """Return what takes the names of sessions, or --all."""
+    return option("names", nargs="*", metavar="NAME"), flag("--all", help)
 
 
 def must_name(args: Namespace) -> None:
@@ -64,7 +55,7 @@ class Told:
 
     @property
     def names(self) -> list[str]:
-        """Return those for whom it was done."""
+        """Return the sessions for which it was done."""
         return list(self.answers)
 
     def refuse(self, error: CoveyError) -> None:
@@ -74,17 +65,16 @@ class Told:
         complain(error, as_json=self._args.json)
         self._code = self._code or error.exit_code
 
-    def say(self, text: str) -> None:
-        """Say a sentence to a person."""
+    def end(self, said: Callable[[str, Any], str] | None = None) -> int:
+        """Print the answers, or a sentence for each to a person, and return with what the command ends."""
         if not self._args.json:
-            print(text)
-
-    def end(self) -> int:
-        """Print the answers where a program reads them, and return with what the command ends."""
-        if self._args.json and len(self._args.names) == 1 and not getattr(self._args, "all", False):
+            for name, answer in self.answers.items():
+                if said is not None:
+                    print(said(name, answer.value))
+        elif len(self._args.names) == 1 and not getattr(self._args, "all", False):
             for answer in self.answers.values():
                 as_json(answer)
-        elif self._args.json:
+        else:
             print(escaped(json.dumps([answer.value for answer in self.answers.values()])))
         return self._code
 

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Callable
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.show import reply
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command
+from covey.cli.frame.output import reply
 from covey.core.figures import one
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-PATIENCE = 10.0
-"""Seconds for which we wait until every session is as it shall be."""
-
-
-def _nothing(parser: Parser) -> None:
-    pass
+FLEET_TIMEOUT_S = 10.0
+"""Seconds to wait until every session is in the state that was asked for."""
 
 
 def pause(args: Namespace, client: Client) -> None:
@@ -40,9 +32,9 @@ def resume(args: Namespace, client: Client) -> None:
     reply(args, answer, "The fleet goes on.")
 
 
-def _until(client: Client, good: Callable[[dict[str, Any]], bool]) -> list[str]:
-    """Wait until every session that covey runs is as it shall be, and return the names of those that are not."""
-    deadline = time.monotonic() + PATIENCE
+def _until(client: Client, good: Callable[[Json], bool]) -> list[str]:
+    """Wait until every session that covey runs is as was asked for, and return the names of those that are not."""
+    deadline = time.monotonic() + FLEET_TIMEOUT_S
     while True:
         sessions = client.ask("session.list").value
         wrong = [session["name"] for session in sessions if session["kind"] == "run" and not good(session)]
@@ -52,7 +44,7 @@ def _until(client: Client, good: Callable[[dict[str, Any]], bool]) -> list[str]:
 
 
 COMMANDS = {
-    "pause": Command("let every session stand still, and start and land nothing, until covey resume", _nothing, pause,
+    "pause": Command("pause every session; nothing starts and nothing lands until covey resume", (), pause,
                      owner=True, example="covey pause"),
-    "resume": Command("let the fleet go on", _nothing, resume, owner=True, example="covey resume"),
+    "resume": Command("resume the whole fleet", (), resume, owner=True, example="covey resume"),
 }  # fmt: skip

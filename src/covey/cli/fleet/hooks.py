@@ -12,39 +12,37 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from covey.agents import hooked
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
+from covey.agents import hook_protocol
+from covey.cli.frame.client import Client
+from covey.cli.frame.command import Command, flag, option
 from covey.errors import Invalid, ToolFailed
-from covey.files import write_whole
-from covey.git.run import git, try_git
+from covey.git import here
 
 ABOUT = "Hooks for agents that you start yourself: they hear of leases and mail like those that covey runs."
 AGENTS = ("claude", "codex")
-RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
+RELAY = Path(__file__).parents[2] / "hooks" / "relay.py"
 LOCAL = Path(".claude") / "settings.local.json"
 EXCLUDED = f"# covey hooks install\n/{LOCAL.as_posix()}\n"
 TRUST = " Codex asks once whether you trust them (/hooks)."
-TRIES = 20
+MAX_WRITE_TRIES = 20
 """How often settings are read again that somebody else changes at the same time."""
 
 Settings = dict[str, object]
 
 
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("--agent", choices=AGENTS, default="claude", help="whose settings (claude)")
-    parser.add_argument(
-        "--user", action="store_true", help="in your own settings, for all your checkouts of this project"
-    )
+OPTIONS = (
+    option("--agent", choices=AGENTS, default="claude", help="whose settings to change (default: claude)"),
+    flag("--user", "in your own settings, for all your checkouts of this project"),
+)
 
 
 def install(args: Namespace, client: Client) -> None:
     """Put our hooks into an agent's settings, beside all that is there."""
     state = str(client.project().must_be_begun().state)
     relay, path = (sys.executable, "-I", "-S", str(RELAY)), _path(args, client)
-    changed = _change(path, lambda before: hooked.installed(before, relay, state, shared=not _is_local(args)))
+    changed = _change(path, lambda before: hook_protocol.installed(before, relay, state, shared=not _is_local(args)))
     if _is_local(args):
-        _exclude(client, path)
+        here.exclude(client.project(), _checkout(client), path, EXCLUDED)
     again = "" if changed else " already"
     _say(args, path, True, f"Hooks are{again} in {path}.{TRUST if args.agent == 'codex' else ''}")
 
@@ -52,9 +50,9 @@ def install(args: Namespace, client: Client) -> None:
 def remove(args: Namespace, client: Client) -> None:
     """Take our hooks out of an agent's settings, and nothing else."""
     path, state = _path(args, client), _state(args, client)
-    changed = _change(path, lambda before: None if before is None else hooked.uninstalled(before, state))
+    changed = _change(path, lambda before: None if before is None else hook_protocol.uninstalled(before, state))
     if changed and _is_local(args) and not path.exists():
-        _include(client)
+        here.include(client.project(), LOCAL, EXCLUDED)
     text = f"Removed the hooks from {path}." if changed else f"There are no hooks of covey in {path}."
     _say(args, path, False, text)
 
@@ -63,7 +61,7 @@ def show(args: Namespace, client: Client) -> None:
     """Say where hooks of covey are installed."""
     path = _path(args, client)
     before = _read(path, _bytes(path))
-    there = before is not None and hooked.uninstalled(before, _state(args, client)) != before
+    there = before is not None and hook_protocol.uninstalled(before, _state(args, client)) != before
     _say(args, path, there, f"{path} {'has' if there else 'has no'} hooks of covey.")
 
 
@@ -96,16 +94,16 @@ def _read(path: Path, data: bytes | None) -> Settings | None:
     try:
         found = json.loads(data.decode() or "{}")
     except ValueError as error:
-        raise Invalid(f"{path} is no valid JSON: {error}.", hint="Mend it first; nothing was changed.") from None
+        raise Invalid(f"{path} is not valid JSON: {error}.", hint="Mend it first; nothing was changed.") from None
     if not isinstance(found, dict):
-        raise Invalid(f"{path} is no table of settings.", hint="Mend it first; nothing was changed.")
+        raise Invalid(f"{path} is not a table of settings.", hint="Mend it first; nothing was changed.")
     return found
 
 
 def _change(path: Path, change: Callable[[Settings | None], Settings | None]) -> bool:
     """Change an agent's settings, None being no file, through a link if the file is one; say whether they differ."""
     real = Path(os.path.realpath(path))
-    for _ in range(TRIES):
+    for _ in range(MAX_WRITE_TRIES):
         data = _bytes(real)
         before = _read(path, data)
         after = change(before)
@@ -161,40 +159,18 @@ def _path(args: Namespace, client: Client) -> Path:
 
 
 def _checkout(client: Client) -> Path:
-    top = git("rev-parse", "--show-toplevel", at=Path(client.folder), discover=True)
-    return Path(os.fsdecode(top).removesuffix("\n"))
-
-
-def _exclude(client: Client, path: Path) -> None:
-    """Keep git from showing the file as new: it is this machine's own."""
-    top = _checkout(client)
-    if try_git("check-ignore", "--quiet", str(path), at=top, discover=True).returncode == 0:
-        return
-    if try_git("ls-files", "--error-unmatch", str(path), at=top, discover=True).returncode == 0:
-        return  # somebody has committed it, and will see the change
-    exclude = client.project().common / "info" / "exclude"
-    exclude.parent.mkdir(parents=True, exist_ok=True)
-    text = exclude.read_text(encoding="utf-8", errors="surrogateescape") if exclude.exists() else ""
-    gap = "" if not text or text.endswith("\n") else "\n"
-    write_whole(exclude, f"{text}{gap}{EXCLUDED}")
-
-
-def _include(client: Client) -> None:
-    """Take out of git's list what was written there for the hooks, unless another checkout has them still."""
-    listed = git("worktree", "list", "--porcelain", "-z", at=client.project().common).decode(errors="surrogateescape")
-    checkouts = [line.removeprefix("worktree ") for line in listed.split("\0") if line.startswith("worktree ")]
-    exclude = client.project().common / "info" / "exclude"
-    if exclude.exists() and not any((Path(checkout) / LOCAL).exists() for checkout in checkouts):
-        text = exclude.read_text(encoding="utf-8", errors="surrogateescape")
-        if EXCLUDED in text:
-            write_whole(exclude, text.replace(EXCLUDED, "", 1))
+    top = here.top(Path(client.folder))
+    if top is None:
+        raise ToolFailed(f"{client.folder} is not in a checkout of a repository.", hint="Go into one.")
+    return top
 
 
 PRINTS = "the agent, the file and whether hooks are there"
 COMMANDS = {
-    "install": Command("let an agent that you start yourself in this checkout ask covey at every step", _arguments,
+    "install": Command("add covey's hooks to an agent that you start yourself in this checkout", OPTIONS,
                        install, owner=True, prints=PRINTS, example="covey hooks install && claude"),
-    "remove": Command("take the hooks out again, and nothing else", _arguments, remove, owner=True, prints=PRINTS,
+    "remove": Command("remove covey's hooks, and nothing else", OPTIONS, remove, owner=True, prints=PRINTS,
                       example="covey hooks remove"),
-    "show": Command("say whether the hooks are there", _arguments, show, prints=PRINTS, example="covey hooks show"),
+    "show": Command("show whether covey's hooks are installed", OPTIONS, show, prints=PRINTS,
+                    example="covey hooks show"),
 }  # fmt: skip

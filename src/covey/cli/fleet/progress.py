@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
 
-from covey.cli.client import Client
-from covey.cli.show import first_line, paint, plain
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.output import first_line, paint, plain, some
+from covey.core.people.alerts import AlertKind
 from covey.moments import calendar
 
-PAGE = 1000
+EVENTS_PER_PAGE = 1000
 
 
-PASSING = ("agent_limit", "agent_overload", "agent_connection", "waits")
+PASSING = (AlertKind.AGENT_LIMIT, AlertKind.AGENT_OVERLOAD, AlertKind.AGENT_CONNECTION, AlertKind.WAITS)
 """Alerts of troubles that pass by themselves."""
+ENDED_BADLY = {"failed": "rejected", "lost": "stalled", "crashed": "stalled", "put-off": "limited"}
+"""Ends of a run that are told, and the word of status for each."""
 
 
 class Story:
@@ -22,7 +25,8 @@ class Story:
     def __init__(self, *, quiet: bool) -> None:
         self.ids: set[str] = set()
         self._quiet = quiet
-        self._after = 0
+        self.after = 0
+        """The last event that was read."""
         self._merges: dict[str, str] = {}
         self._gates: dict[str, list[str]] = {}
         """The gates that run, and which merges are in each."""
@@ -33,18 +37,18 @@ class Story:
 
     def begin(self, client: Client) -> None:
         """Tell only what happens from now on."""
-        self._after = int(client.ask("status").value["seq"])
+        self.after = int(client.ask("status").value["seq"])
 
     def tell(self, client: Client) -> None:
         """Print what has happened since the last time."""
         while True:
-            page = client.ask("log.list", fields={"after": self._after, "limit": PAGE}).value
+            page = client.ask("log.list", fields={"after": self.after, "limit": EVENTS_PER_PAGE}).value
             for event in page:
-                self._after = event["seq"]
+                self.after = event["seq"]
                 line = self._line(event, client)
                 if line is not None:
                     self._print(event["time"], line)
-            if len(page) < PAGE:
+            if len(page) < EVENTS_PER_PAGE:
                 return
 
     def say(self, text: str) -> None:
@@ -59,107 +63,129 @@ class Story:
         except OSError:  # whoever read it is gone; the work is not done for its sake
             self._quiet = True
 
-    def _line(self, event: dict[str, Any], client: Client) -> str | None:
+    def _line(self, event: Json, client: Client) -> str | None:
+        """Return what to print of an event, if it is about one of our tasks or about all."""
         kind, subject, data = event["kind"], event["subject"], event["data"]
-        if kind == "task.added":
-            self._titles[subject] = data["title"]
-        if kind == "merge.queued":
-            self._merges[subject] = data["task"]
-        if kind == "gate.started":
-            self._gates[subject] = data.get("merges") or []
-        if kind == "run.begun":
-            self._runs[subject] = data["task"]
-            if data["task"] in self.ids:
-                self._limited.setdefault(data["session"], "")
-        if kind == "session.changed" and subject in self._limited:
-            return self._waits(subject, data)
-        if kind == "alert.raised" and data["type"] != "task_blocked":
-            return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
-        if kind in ("queue.paused", "queue.resumed", "queue.frozen", "queue.thawed"):
-            return f"{paint(kind.removeprefix('queue.'), 9)} the merge queue{_why(data)}"
-        if kind == "gate.ended":
-            ours = {self._merges.get(name) for name in self._gates.pop(subject, ())} & self.ids
-            return f"{paint('failed', 9)} {subject}: {_failures(data)}" if ours and not data["passed"] else None
-        if kind == "gate.flaked":
-            return f"{paint('flaky', 9)} {subject}: {', '.join(plain(test) for test in data['tests'][:3])}"
-        if kind in ("overlap.found", "overlap.changed") and data["level"] != "file":
-            return self._meets(subject, data)
-        if kind == "lease.crossed" and data["task"] in self.ids:
-            files = ", ".join(plain(path) for path in data["paths"][:3])
-            return f"{paint('crossed', 9)} {data['task']:<6} wrote {files}, which is another's ({subject})"
+        self._remember(kind, subject, data)
+        if kind in TELLERS:
+            return TELLERS[kind](self, subject, data)
         task = self._merges.get(subject) or self._runs.get(subject) or subject
         if task not in self.ids:
             return None
         if task not in self._titles:
             self._titles[task] = str(client.ask("task.show", {"id": task}).value["title"])
-        said = self._said(kind, data, task)
+        said = SAID[kind](data, self._titles[task]) if kind in SAID else None
         return None if said is None else f"{paint(said[0], 9)} {task:<6} {said[1]}"
 
-    def _meets(self, pair: str, data: dict[str, Any]) -> str | None:
+    def _remember(self, kind: str, subject: str, data: Json) -> None:
+        """Remember to which task later events belong."""
+        match kind:
+            case "task.added":
+                self._titles[subject] = data["title"]
+            case "merge.queued":
+                self._merges[subject] = data["task"]
+            case "gate.started":
+                self._gates[subject] = data.get("merges") or []
+            case "run.begun":
+                self._runs[subject] = data["task"]
+                if data["task"] in self.ids:
+                    self._limited.setdefault(data["session"], "")
+
+    def _warns(self, alert: str, data: Json) -> str | None:
+        """Return the line for an alert; that a task is blocked is told by its own event."""
+        if data["type"] == AlertKind.TASK_BLOCKED:
+            return None
+        return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
+
+    def _fails(self, gate: str, data: Json) -> str | None:
+        """Return the line for a gate that failed with one of ours in it."""
+        ours = {self._merges.get(name) for name in self._gates.pop(gate, ())} & self.ids
+        return f"{paint('failed', 9)} {gate}: {_failures(data)}" if ours and not data["passed"] else None
+
+    def _crosses(self, lease: str, data: Json) -> str | None:
+        """Return the line for one of ours that wrote what another holds."""
+        if data["task"] not in self.ids:
+            return None
+        return f"{paint('crossed', 9)} {data['task']:<6} wrote {_few(data['paths'])}, which is another's ({lease})"
+
+    def _meets(self, pair: str, data: Json) -> str | None:
         """Return the line for two branches that come close, if one of them is ours."""
         one, _, other = pair.partition(" ")
-        if not {one, other} & self.ids:
+        if data["level"] == "file" or not {one, other} & self.ids:
             return None
         how = "conflicts with" if data["level"] == "conflict" else "comes close to"
-        return f"{paint('overlap', 9)} {one:<6} {how} {other}: {', '.join(plain(path) for path in data['files'][:3])}"
+        return f"{paint('overlap', 9)} {one:<6} {how} {other}: {_few(data['files'])}"
 
-    def _waits(self, session: str, data: dict[str, Any]) -> str | None:
+    def _waits(self, session: str, data: Json) -> str | None:
         """Return the line for a session that its provider puts off, once for each time that it is."""
+        if session not in self._limited:
+            return None
         if data["state"] != "limited" or self._limited[session]:
             self._limited[session] = "" if data["state"] in ("working", "idle") else self._limited[session]
             return None
         self._limited[session] = data["evidence"]
         return f"{paint('limited', 9)} {plain(session)}: {first_line(data['evidence'], 160)}"
 
-    def _said(self, kind: str, data: dict[str, Any], task: str) -> tuple[str, str] | None:
-        """Return a word of status and what happened, if people want to see it."""
-        match kind:
-            case "task.claimed":
-                return "doing", f"{data['session']}: {first_line(self._titles.get(task, ''), 70)}"
-            case "run.ended" if data["outcome"] in ("failed", "lost", "crashed"):
-                return "rejected" if data["outcome"] == "failed" else "stalled", first_line(data.get("what") or "")
-            case "run.ended" if data["outcome"] == "put-off":
-                return "limited", first_line(data.get("what") or "")
-            case "run.ending" if data.get("again"):
-                return "limited", f"begins again: {first_line(data['why'], 160)}"
-            case "task.handed_in":
-                where = {"review": "waits for your review", "done": "is done"}.get(data["to"], "is handed in")
-                return {"merging": "merging"}.get(data["to"], data["to"]), f"{where}{_at(data)}"
-            case "merge.tested":
-                gate = f" in {data['run']}" if data.get("run") else ""
-                return "testing", f"as it would land{gate}{_at(data)}"
-            case "merge.clashed" if data.get("against"):
-                return "waiting", f"git cannot merge it with {', '.join(data['against'][:3])}, which goes first"
-            case "merge.held":
-                return "review", f"waits for you: {first_line(data['why'], 160)}"
-            case "merge.waits":
-                return "waiting", first_line(data["why"], 160)
-            case "merge.requeued":
-                return "testing", f"again: {first_line(data['why'])}"
-            case "merge.rejected":
-                return "rejected", first_line(data["reason"], 160)
-            case "task.done":
-                return "done", f"landed{_at(data)}" if data["how"] == "landed" else "with its children"
-            case "task.blocked":
-                return "blocked", first_line(data["reason"], 160)
-            case "task.dropped":
-                return "dropped", first_line(data.get("reason", ""), 160)
-            case _:
-                return None
+
+def _queue_is(word: str) -> Callable[[Story, str, Json], str]:
+    def told(story: Story, queue: str, data: Json) -> str:
+        why = f": {first_line(data['why'], 160)}" if data.get("why") else ""
+        return f"{paint(word, 9)} the merge queue{why}"
+
+    return told
 
 
-def _at(data: dict[str, Any]) -> str:
-    return f" in {data['commit'][:12]}" if data.get("commit") else ""
+TELLERS: dict[str, Callable[[Story, str, Json], str | None]] = {
+    "session.changed": Story._waits,
+    "alert.raised": Story._warns,
+    "gate.ended": Story._fails,
+    "gate.flaked": lambda story, gate, data: f"{paint('flaky', 9)} {gate}: {_few(data['tests'])}",
+    "overlap.found": Story._meets,
+    "overlap.changed": Story._meets,
+    "lease.crossed": Story._crosses,
+    **{f"queue.{word}": _queue_is(word) for word in ("paused", "resumed", "frozen", "thawed")},
+}
+"""What is not told by its task: who tells of it, given its subject and what it says."""
+HANDED_IN = {"review": "waits for your review", "done": "is done"}
+SAID: dict[str, Callable[[Json, str], tuple[str, str] | None]] = {
+    "task.claimed": lambda data, title: ("doing", f"{data['session']}: {first_line(title, 70)}"),
+    "task.handed_in": lambda data, _: (data["to"], f"{HANDED_IN.get(data['to'], 'is handed in')}{_at(data)}"),
+    "task.done": lambda data, _: ("done", f"landed{_at(data)}" if data["how"] == "landed" else "with its children"),
+    "task.blocked": lambda data, _: ("blocked", first_line(data["reason"], 160)),
+    "task.dropped": lambda data, _: ("dropped", first_line(data.get("reason", ""), 160)),
+    "merge.tested": lambda data, _: ("testing", f"as it would land{_in(data.get('run'))}{_at(data)}"),
+    "merge.clashed": lambda data, _: ("waiting", _clash(data["against"])) if data.get("against") else None,
+    "merge.held": lambda data, _: ("review", f"waits for you: {first_line(data['why'], 160)}"),
+    "merge.waits": lambda data, _: ("waiting", first_line(data["why"], 160)),
+    "merge.requeued": lambda data, _: ("testing", f"again: {first_line(data['why'])}"),
+    "merge.rejected": lambda data, _: ("rejected", first_line(data["reason"], 160)),
+    "run.ended": lambda data, _: (
+        (ENDED_BADLY[data["outcome"]], first_line(data.get("what") or "")) if data["outcome"] in ENDED_BADLY else None
+    ),
+    "run.ending": lambda data, _: (
+        ("limited", f"begins again: {first_line(data['why'], 160)}") if data.get("again") else None
+    ),
+}
+"""A word of status and what happened to a task of this title, where people want to see it."""
 
 
-def _why(data: dict[str, Any]) -> str:
-    return f": {first_line(data['why'], 160)}" if data.get("why") else ""
+def _few(names: list[str]) -> str:
+    return ", ".join(plain(name) for name in names[:3])
 
 
-def _failures(data: dict[str, Any]) -> str:
+def _in(name: str | None) -> str:
+    return f" in {name}" if name else ""
+
+
+def _at(data: Json) -> str:
+    return _in((data.get("commit") or "")[:12])
+
+
+def _clash(against: list[str]) -> str:
+    return f"git cannot merge it with {', '.join(against[:3])}, which goes first"
+
+
+def _failures(data: Json) -> str:
     """Return what failed in a gate, in a few words."""
-    failed = data.get("failures") or []
-    more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
-    return ", ".join(first_line(test, 80) for test in failed[:3]) + more or first_line(
-        data.get("step") or "failed", 160
-    )
+    failed = some([first_line(test, 80) for test in data.get("failures") or ()], 3)
+    return failed or first_line(data.get("step") or "failed", 160)

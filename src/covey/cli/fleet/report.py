@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
-from covey.cli import cost
-from covey.cli.client import Client
-from covey.cli.needs import unmet
-from covey.cli.show import escaped, paint, plain, spent, table, title
+from covey.cli.board.unmet_needs import unmet
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.output import compact, paint, plain, spent, table, title
+from covey.cli.project import cost
 from covey.config import Config
 from covey.core.figures import one, span
-from covey.core.inbox import alike
-from covey.core.sessions import OWNER
+from covey.core.fleet.sessions import OWNER
+from covey.core.merging.failures import error_line
+from covey.core.merging.rejection import failure_of
+from covey.core.people.inbox import alike
 from covey.values import dataclass
 
-LINES = 12
+MAX_STORY_LINES = 12
 """Lines of the story of a try."""
-TODO = "## What to do"
-"""Where the story of rejected work begins to tell its author what to do."""
-HEAD = 3
+STORY_HEAD_LINES = 3
 """The first of them that are always told."""
 
 
@@ -28,10 +27,10 @@ HEAD = 3
 class Report:
     """Tasks as they stand, each whole and with its last merge, and what those wait for that wait."""
 
-    tasks: list[dict[str, Any]]
+    tasks: list[Json]
     needs: dict[str, list[str]]
     without_price: tuple[str, ...] = ()
-    """The models of which nobody knows what they cost."""
+    """The models whose price is not known."""
 
     @staticmethod
     def of(client: Client, ids: list[str]) -> Report:
@@ -56,19 +55,17 @@ class Report:
         return any(task["status"] in ("todo", "merging") for task in self.tasks)
 
     @property
-    def spent(self) -> dict[str, Any]:
+    def spent(self) -> Json:
         """Return what all tasks cost together."""
         whole = {name: sum(task[name] for task in self.tasks) for name in ("tokens", "unpriced")}
         return {"cost": round(sum(task["cost"] for task in self.tasks), 9), **whole}
 
     def as_json(self, batch: str, code: int, seconds: float) -> str:
         """Return the report for a machine."""
-        counts: dict[str, int] = {}
-        for task in self.tasks:
-            counts[task["status"]] = counts.get(task["status"], 0) + 1
+        counts = Counter(task["status"] for task in self.tasks)
         said = {"batch": batch, "exit": code, "seconds": round(seconds, 3), "counts": counts, **self.spent}
         said["tasks"] = self.tasks
-        return escaped(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
+        return compact(said)
 
     def as_text(self, settings: Config, seconds: float) -> str:
         """Return the report for people: a line for each task, what needs them, and the sum."""
@@ -80,9 +77,7 @@ class Report:
             lines += self._remarks(task, settings)
         for together in _by_cause(self.tasks):
             lines += _blocked(together)
-        counts: dict[str, int] = {}
-        for task in self.tasks:
-            counts[_word(task)] = counts.get(_word(task), 0) + 1
+        counts = Counter(_word(task) for task in self.tasks)
         told = ", ".join(f"{number} {word}" for word, number in counts.items())
         whole = spent(self.spent)
         lines += ["", f"{one(len(self.tasks), 'task')}: {told}, in {span(seconds)}{whole and f', {whole}'}."]
@@ -90,13 +85,13 @@ class Report:
             lines.append(cost.hint(self.spent["unpriced"], self.without_price))
         return "\n".join(lines)
 
-    def _cost(self, task: dict[str, Any]) -> tuple[str, ...]:
+    def _cost(self, task: Json) -> tuple[str, ...]:
         """Return what a task cost, if any did, and its title."""
         if not self.spent["tokens"] and not self.spent["cost"]:
             return (title(task["title"], 40),)
         return spent(task), title(task["title"], 80)
 
-    def _remarks(self, task: dict[str, Any], settings: Config) -> Iterator[str]:
+    def _remarks(self, task: Json, settings: Config) -> Iterator[str]:
         """Yield what a person has to know or do for a task."""
         merge = task["merge"]
         match task["status"]:
@@ -112,7 +107,7 @@ class Report:
                 yield f"\n{task['id']} waits for {', '.join(self.needs[task['id']])}."
 
 
-def _review(task: dict[str, Any], merge: dict[str, Any], settings: Config) -> Iterator[str]:
+def _review(task: Json, merge: Json, settings: Config) -> Iterator[str]:
     untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
     why = f" ({plain(merge['reason'])})" if merge["reason"] else ""
     yield f"\n{task['id']} waits for your review{untested}{why}:"
@@ -121,24 +116,24 @@ def _review(task: dict[str, Any], merge: dict[str, Any], settings: Config) -> It
     yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
 
 
-def _by_cause(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return the blocked tasks, those together of which the same is told."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def _by_cause(tasks: list[Json]) -> list[list[Json]]:
+    """Return the blocked tasks, grouped by what blocks them."""
+    found: dict[str, list[Json]] = {}
     for task in tasks:
         if task["status"] == "blocked":
             found.setdefault(alike(task["reason"] or "", task["id"]), []).append(task)
     return list(found.values())
 
 
-def _blocked(together: list[dict[str, Any]]) -> Iterator[str]:
+def _blocked(together: list[Json]) -> Iterator[str]:
     task, ids = together[0], [task["id"] for task in together]
     yield f"\n{', '.join(ids)} {'is' if len(ids) == 1 else 'are'} {paint('blocked')}: {plain(task['reason'] or '')}"
     stories: dict[str, list[str]] = {}
     number = 0
     for tried in task["tries"]:
-        is_wish = tried["by"] == OWNER
-        number += not is_wish
-        head = f"sent back to {tried['session']}" if is_wish else f"try {number}, {tried['session']}"
+        by_owner = tried["by"] == OWNER
+        number += not by_owner
+        head = f"sent back to {tried['session']}" if by_owner else f"try {number}, {tried['session']}"
         stories.setdefault(tried["what"], []).append(head)
     for what, tries in stories.items():
         yield f"  {'; '.join(tries)}{f' (of {ids[0]})' if len(ids) > 1 else ''}:"
@@ -150,21 +145,28 @@ def _blocked(together: list[dict[str, Any]]) -> Iterator[str]:
 def _short(story: list[str]) -> list[str]:
     """Return the beginning of a story, which says what went wrong, and its end, where output says why.
 
-    Of what the queue tells an author, that is the part about the failure, and not what the author shall do.
+    Of what the queue tells an author, that is the part about the failure, and not what the author should do.
     """
-    if TODO in story:
-        story = [line for line in story[: story.index(TODO)] if line.strip()]
-        return story if len(story) <= LINES else [*story[:LINES], "[...]"]
-    if len(story) <= LINES:
+    failure = failure_of(story)
+    if failure is not None:
+        return failure if len(failure) <= MAX_STORY_LINES else [*failure[:MAX_STORY_LINES], *_rest(failure)]
+    if len(story) <= MAX_STORY_LINES:
         return story
-    return [*story[:HEAD], "[...]", *story[HEAD - LINES + 1 :]]
+    return [*story[:STORY_HEAD_LINES], "[...]", *story[STORY_HEAD_LINES - MAX_STORY_LINES + 1 :]]
 
 
-def _word(task: dict[str, Any]) -> str:
+def _rest(failure: list[str]) -> list[str]:
+    """Return what stands for the end of a failure that is left out: of that, the line that says most is told."""
+    telling = error_line("\n".join(line.removeprefix("> ") for line in failure))
+    shown = any(telling in line for line in failure[:MAX_STORY_LINES])
+    return ["[...]", *([] if shown else [f"> {telling}"])]
+
+
+def _word(task: Json) -> str:
     if task["status"] == "done":
         return "landed" if task["commit"] else "done"
     return "for your review" if task["status"] == "review" else str(task["status"])
 
 
-def _commit(task: dict[str, Any]) -> str:
+def _commit(task: Json) -> str:
     return str(task["commit"] or "")[:12] if task["status"] == "done" else ""

@@ -9,49 +9,43 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.show import age, clock, plain, table
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, either, option
+from covey.cli.frame.output import age, clock, plain, table
 from covey.core.figures import one, size
+from covey.core.history.retention import RESCUES_KEPT_DAYS
 from covey.git.project import Project
-from covey.git.rescue import Rescued, find_rescue, find_rescues
-from covey.git.rescue import show as look_into
-from covey.git.rescue_parts import Counts
-from covey.git.rescue_restore import Restored
-from covey.git.rescue_restore import restore as bring_back
+from covey.git.rescue.rescue import Rescued, find_rescue, find_rescues
+from covey.git.rescue.rescue import show as look_into
+from covey.git.rescue.restore import Restored
+from covey.git.rescue.restore import restore as bring_back
 
 ABOUT = (
     "Rescues: what git would have lost of a worktree that was reset, reused or removed. Each is kept in\n"
-    "refs/covey/rescue/<session>/<time>, never pushed, until 14 days after its session's end."
+    f"refs/covey/rescue/<session>/<time>, never pushed, until {RESCUES_KEPT_DAYS:g} days after its session's end."
 )
 PRINTS = "the same as JSON"
 _KINDS = ("changed", "added", "deleted", "untracked", "ignored", "staged")
 
 
-def _list_arguments(parser: Parser) -> None:
-    parser.add_argument("--session", metavar="NAME", help="only what this session left")
-
-
-def _one_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID", help="session/time, a beginning of it, or a session for its newest")
-
-
-def _restore_arguments(parser: Parser) -> None:
-    _one_arguments(parser)
-    where = "a folder that does not exist (default: ../<repo>.rescued/<session>-<time>)"
-    parser.add_argument("--to", metavar="DIR", help=where)
+RESCUE = option("id", metavar="ID", help="session/time, a beginning of it, or a session for its newest")
 
 
 def list_rescues(args: Namespace, client: Client) -> None:
     """List the rescues there are."""
     found = find_rescues(client.project(), args.session)
-    _print(args, [_row(each) for each in found], _lines(found) or "Nothing had to be rescued.")
+    rows = ((each.name, age(each.time), each.task or "", _held(each), each.why) for each in found)
+    _print(args, [_row(each) for each in found], table(rows) or "Nothing had to be rescued.")
 
 
 def show(args: Namespace, client: Client) -> None:
     """Show what one rescue holds."""
     details = look_into(client.project(), args.id)
-    answer = _row(details.rescued) | {"files": details.files, "left_out": details.left_out}
+    answer = _row(details.rescued) | {
+        "commits": details.commits,
+        "files": details.files,
+        "left_out": details.left_out,
+    }
     found = details.rescued
     facts = [
         ("why", found.why),
@@ -60,7 +54,7 @@ def show(args: Namespace, client: Client) -> None:
         ("when", f"{clock(found.time)} ({age(found.time)})"),
         ("branch", found.branch and found.branch.removeprefix("refs/heads/")),
         ("HEAD", found.head),
-        ("commits", one(found.counts.commits, "tip") + " on no branch" if found.counts.commits else None),
+        ("commits", f"{', '.join(details.commits)}, on no branch" if details.commits else None),
         ("staged", one(found.counts.staged, "path") if found.counts.staged else None),
         ("nested", ", ".join(found.nested) or None),
     ]
@@ -69,6 +63,8 @@ def show(args: Namespace, client: Client) -> None:
         lines += ["", table((each["status"], size(each["size"]), each["path"]) for each in details.files)]
     if details.left_out:
         lines += ["", "Left out:", table((each["why"], size(each["size"]), each["path"]) for each in details.left_out)]
+    if details.commits:
+        lines += ["", f"git branch NAME {details.commits[0]} puts a commit on a branch again."]
     if found.aside is None:
         lines += ["", f"covey rescue restore {found.name} brings it back into a new folder."]
     _print(args, answer, "\n".join(lines))
@@ -109,20 +105,15 @@ def _what_next(done: Restored) -> str:
     )
 
 
-def _row(found: Rescued) -> dict[str, Any]:
+def _row(found: Rescued) -> Json:
     row = asdict(found)
     return {"id": row.pop("name"), **row}
 
 
-def _lines(found: list[Rescued]) -> str:
-    return table((each.name, age(each.time), each.task or "", _held(each), each.why) for each in found)
-
-
 def _held(found: Rescued) -> str:
-    return _amount(found.counts) if found.aside is None else f"as it was in {found.aside}"
-
-
-def _amount(counts: Counts) -> str:
+    if found.aside is not None:
+        return f"as it was in {found.aside}"
+    counts = found.counts
     kinds = [f"{number:,} {kind}" for kind in _KINDS if (number := getattr(counts, kind))]
     kinds += [one(counts.commits, "commit")] if counts.commits else []
     kinds += [one(counts.nested, "repository", "repositories")] if counts.nested else []
@@ -135,10 +126,15 @@ def _print(args: Namespace, answer: Any, text: str) -> None:
 
 
 COMMANDS = {
-    "list": Command("list what was rescued, the newest first", _list_arguments, list_rescues,
+    "list": Command("list what was rescued, the newest first",
+                    option("--session", metavar="NAME", help="only what this session left"), list_rescues,
                     example="covey rescue list --session ada", owner=True, prints=PRINTS),
-    "show": Command("show what one rescue holds, and what was left out", _one_arguments, show,
+    "show": Command("show what is in a rescue, and what was left out", RESCUE, show,
                     example="covey rescue show ada\ncovey rescue show ada/20260314T0926", owner=True, prints=PRINTS),
-    "restore": Command("bring a rescue back into a new folder, byte for byte", _restore_arguments, restore,
-                       example="covey rescue restore ada/20260314T092653Z --to ../again", owner=True, prints=PRINTS),
+    "restore": Command("restore a rescue into a new folder, byte for byte", (
+        RESCUE,
+        either("to", "DIR", "a folder that does not exist (default: ../<repo>.rescued/<session>-<time>)", value="DIR",
+               many=False, required=False),
+    ), restore,
+                       example="covey rescue restore ada/20260314T092653Z ../again", owner=True, prints=PRINTS),
 }  # fmt: skip

@@ -3,59 +3,86 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import signal
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from covey import config
 from covey.agents import registry
-from covey.agents.declared import check
-from covey.cli import exporting, importing
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser, whole_number
-from covey.cli.daemon import died, ensure_up, ensure_while_needed, errand, leave, obituary
-from covey.cli.progress import Story
-from covey.cli.report import Report
+from covey.agents.custom import check
+from covey.cli.board import exporting, importing
+from covey.cli.fleet.progress import Story
+from covey.cli.fleet.report import Report
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, flag, option, whole_number
+from covey.cli.frame.http_client import Lost
+from covey.cli.project.daemon import comes_true, died, ensure_up, ensure_while_needed, errand, leave, obituary
 from covey.config import AgentSettings, Config
-from covey.core import batches
+from covey.core import texts
 from covey.core.figures import one
+from covey.core.fleet import batches
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
-from covey.git.fitness import unfit
+from covey.git.candidates.candidates import resolve
+from covey.git.preflight import unfit
 from covey.git.project import Project
-from covey.git.run import try_git
-from covey.git.worktrees import Worktrees, default_folder
+from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.installation import step_back
-from covey.store.lock import NeedLock
+from covey.store.engine.lock import NeedLock
+from covey.values import dataclass
 
-LOOK_EVERY = 0.15
-CLEAN_UP = 60.0
+SILENCE_S = 45.0
+"""A stream that is silent for so long is dead: a heartbeat comes every 15 s."""
+GATHER_S = 0.1
+"""How long we wait for more, once something has happened: it is asked for all at once."""
+LOOK_EVERY_S = 0.15
+"""Where there is no stream."""
+CLEAN_UP_S = 60.0
 """Seconds that sessions have to put their work in safety and go."""
+MAX_STARTS = 8
+"""How often a daemon that ended under a run is started again before the run gives up."""
 LANDED, NOT_ALL, INTERRUPTED = 0, 1, 130
+
+
+class News:
+    """Who waits for what comes after an event; the stream is opened again whenever it ends."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lines: Iterator[bytes] | None = None
+        """What a daemon tells us, if it does."""
+
+    def wait(self, after: int) -> None:
+        """Return once something may have happened after an event: now and then also if nothing has."""
+        try:
+            if self._lines is None:
+                self._lines = _lines(self._client.follow(after, SILENCE_S))
+            for line in self._lines:
+                if line == b"event: heartbeat" or (line.startswith(b"id: ") and int(line[4:]) > after):
+                    time.sleep(GATHER_S)
+                    return
+        except (Lost, CoveyError):
+            pass
+        self._lines = None  # the daemon has ended, or let us go: whoever waits looks, and then we come back
+        time.sleep(LOOK_EVERY_S)
+
+
+def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream whole, wherever it was cut into parts."""
+    rest = b""
+    for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
 
 
 class Interrupted(Exception):
     """The person wants us to end."""
-
-
-def _arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "tasks",
-        nargs="*",
-        metavar="TITLE",
-        help="a title for each task, or one file: TODO.md, tasks.jsonl (default: all that waits on the board)",
-    )
-    parser.add_argument("-n", dest="sessions", type=whole_number(1, 1000), metavar="N", help="how many agents at once")
-    parser.add_argument("--agent", metavar="AGENT", help="the agent that works (default: sessions.agent in covey.toml)")
-    parser.add_argument("--tick", action="store_true", help="tick what has landed in the checklist, when all has ended")
-    parser.add_argument(
-        "--detach", action="store_true", help="return at once; a daemon goes on with it until covey down"
-    )
 
 
 def run(args: Namespace, client: Client) -> int:
@@ -63,73 +90,145 @@ def run(args: Namespace, client: Client) -> int:
     project = client.project()
     settings = config.load(project.root)
     _check(project, settings, args.agent)
-    if args.tick:
-        _check_ticking(args, client)
-    if client.ask("status").value["paused"]:
-        raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
-    room = _room(client, settings, args.sessions or 1)
+    order = _order(args, client, settings)
     begun = time.monotonic()
-    batch = batches.name_of_run(secrets.token_hex(3))
-    own = False
-    ids: list[str] = []
-    story = Story(quiet=args.json)
+    batch = Batch(args, client, project)
     code: int | None = None
     need = NeedLock(project.needed)
     with _interruptible():
         try:
             need.take()
-            own = ensure_up(project) if args.detach else ensure_while_needed(project)
-            story.begin(client)
-            with _undisturbed():
-                _add(args, client, batch, ids)
-            story.ids.update(ids)
-            if _waits(client, ids):
-                waiting = len(ids) or client.ask("status").value["counts"].get("todo", 0)
-                count = max(1, min(args.sessions or settings.sessions.count, waiting, room))
-                with _undisturbed():
-                    _start(args, client, batch, count, all_waiting=not args.tasks)
-                ids += [] if ids else _ids_of(client, batch)
-                if args.detach:
-                    return _say_detached(client, batch, ids, count, as_json=args.json)
-                story.ids.update(ids)
-                own = _follow(client, project, batch, story) or own
+            count = batch.begin(settings, order)
+            if count and args.detach:
+                ensure_up(client)
+                return batch.say_detached(count)
+            if count:
+                batch.follow()
             _ignore_signals()  # here, where an interrupt still has its answer
         except Interrupted:
             code = INTERRUPTED
-            story.say("Interrupted: stopping the agents; what they have not committed is kept (covey rescue list) ...")
-            try:
-                _stop(client, batch)
-            except CoveyError as error:
-                story.say(f"{error.message} {error.hint}")
+            batch.interrupt()
         except BaseException:
             _ignore_signals()
             with suppress(CoveyError):  # nobody is left who would look after it
-                _stop(client, batch)
+                batch.stop()
             raise
         finally:
             _ignore_signals()
-            report = Report.of(client, ids)
-            stays_for = leave(project, client, need)
+            report = Report.of(client, batch.ids)
+            stays = _stays(batch, leave(project, client, need))
+            if isinstance(error := sys.exception(), CoveyError):
+                error.hint = f"{error.hint} {stays}".strip()
         code = (LANDED if report.all_done else NOT_ALL) if code is None else code
         seconds = time.monotonic() - begun
-        print(report.as_json(batch, code, seconds) if args.json else report.as_text(settings, seconds))
+        print(report.as_json(batch.name, code, seconds) if args.json else report.as_text(settings, seconds))
         ticked = exporting.tick(client, args.tasks[0]) if args.tick else []
-        if ticked and not args.json:
-            print(f"Ticked {one(len(ticked), 'box', 'boxes')} in {args.tasks[0]}.")
-        if code == INTERRUPTED and not args.json and report.goes_on:
-            print("What is not done stays on the board: covey run goes on with it.")
-        if own and stays_for and not args.json:
-            print(f"covey stays up for {' and '.join(stays_for)}; covey down stops it.")
+        if not args.json:
+            _say_end(report, args.tasks, ticked, stays, interrupted=code == INTERRUPTED)
     return code
 
 
-def _say_detached(client: Client, batch: str, ids: list[str], count: int, *, as_json: bool) -> int:
-    if as_json:
-        print(json.dumps({"batch": batch, "detached": True, "tasks": ids, "sessions": count, "url": client.url}))
+def _stays(batch: Batch, stays_for: list[str]) -> str:
+    """Say for whom covey stays up that we started; nothing if it is gone, or was up before."""
+    return f"covey stays up for {' and '.join(stays_for)}; covey down stops it." if batch.own and stays_for else ""
+
+
+def _say_end(report: Report, tasks: list[str], ticked: list[str], stays: str, *, interrupted: bool) -> None:
+    if ticked:
+        print(f"Ticked {one(len(ticked), 'box', 'boxes')} in {tasks[0]}.")
+    if interrupted and report.goes_on:
+        print("What is not done stays on the board: covey run goes on with it.")
+    if stays:
+        print(stays)
+
+
+class Batch:
+    """The tasks of one run, the sessions that work on them, and what is told of both."""
+
+    def __init__(self, args: Namespace, client: Client, project: Project) -> None:
+        self.name = batches.name_of_run(secrets.token_hex(3))
+        self.ids: list[str] = []
+        self.own = False
+        """The daemon was started by us."""
+        self._args = args
+        self._client = client
+        self._project = project
+        self._story = Story(quiet=args.json)
+
+    def begin(self, settings: Config, order: Order) -> int:
+        """Put the tasks onto the board and start sessions for them; return how many, 0 if there is nothing to do."""
+        args, client = self._args, self._client
+        self.own = ensure_while_needed(self._project)
+        self._story.begin(client)
+        with _undisturbed():
+            _add(order, client, self.name, self.ids)
+        self._story.ids.update(self.ids)
+        if self.ids and not _any_waits(client, self.ids):
+            return 0
+        count = max(1, min(args.sessions or settings.sessions.count, len(self.ids) or order.waiting, order.room))
+        with _undisturbed():
+            fields: Json = {"name": self.name, "sessions": count, "all": not args.tasks}
+            client.ask("batch.start", fields=fields | ({"agent": args.agent} if args.agent else {}))
+        self.ids += [] if self.ids else self._state()["tasks"]
+        self._story.ids.update(self.ids)
+        return count
+
+    def say_detached(self, count: int) -> int:
+        """Say what goes on in the background."""
+        ids = self.ids
+        if self._args.json:
+            said = {"batch": self.name, "detached": True, "tasks": ids, "sessions": count, "url": self._client.url}
+            print(json.dumps(said))
+            return LANDED
+        named = f"{', '.join(ids[:10])}{', ...' if ids[10:] else ''}"
+        print(f"{one(count, 'agent')} on {one(len(ids), 'task')} ({named}).")
+        print("covey status, covey inbox and covey open show how it goes; covey down --agents ends it.")
         return LANDED
-    print(f"{one(count, 'agent')} on {one(len(ids), 'task')} ({', '.join(ids[:10])}{', ...' if ids[10:] else ''}).")
-    print("covey status, covey inbox and covey open show how it goes; covey down --agents ends it.")
-    return LANDED
+
+    def follow(self) -> None:
+        """Show what happens until nothing more can come of the tasks and the sessions are gone.
+
+        Whoever had the daemon may stop it meanwhile; then we start it again, and it is ours.
+        """
+        news = News(self._client)
+        over_since: float | None = None
+        while True:
+            self._story.tell(self._client)
+            state = self._state()
+            if self._client.url is None:
+                self._have_daemon_again()
+            if not state["sessions"]:
+                self._story.tell(self._client)
+                return
+            over_since = (over_since or time.monotonic()) if state["over"] else None
+            if over_since is not None and time.monotonic() - over_since > CLEAN_UP_S:
+                raise Unavailable("Some sessions have not gone.", hint="covey session list shows them.")
+            news.wait(self._story.after)
+
+    def interrupt(self) -> None:
+        """Stop because the person wants us to, and say so."""
+        story = self._story
+        story.say("Interrupted: stopping the agents; what they have not committed is kept (covey rescue list) ...")
+        try:
+            self.stop()
+        except CoveyError as error:
+            story.say(f"{error.message} {error.hint}")
+
+    def stop(self) -> None:
+        """End the sessions, and wait until their work is safe and they are gone; only a daemon can do that."""
+        with errand(self._client):
+            self._client.ask("batch.stop", {"name": self.name}, {})
+            if not comes_true(lambda: not self._state()["sessions"], CLEAN_UP_S, 0.05):
+                raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
+
+    def _state(self) -> Json:
+        state: Json = self._client.ask("batch.show", {"name": self.name}).value
+        return state
+
+    def _have_daemon_again(self) -> None:
+        gone = obituary(self._client) if died(self._client) else "The daemon had ended."
+        self._story.say(f"{gone} It is started again.")
+        self.own = _up_again(self._project) or self.own
 
 
 # Before
@@ -141,7 +240,7 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     if why is not None:
         raise Refused(why)
     main = settings.project.main
-    if try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{main}", at=project.common).returncode:
+    if resolve(project, f"refs/heads/{main}") is None:
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."
         raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
     Worktrees(project, default_folder(project, settings.sessions.worktrees)).must_have_place()
@@ -157,11 +256,43 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
         raise Invalid(f"The agent {name} cannot be started: {problem}.", hint=hint)
 
 
-def _check_ticking(args: Namespace, client: Client) -> None:
+@dataclass(frozen=True)
+class Order:
+    """What is to be done; all that can be refused without a daemon has been, so that none is started for nothing."""
+
+    titles: list[str]
+    plan: importing.Plan | None
+    """The tasks of a file, if one is named."""
+    waiting: int
+    """Tasks on the board that wait for somebody."""
+    room: int
+    """How many more sessions there may be."""
+
+
+def _order(args: Namespace, client: Client, settings: Config) -> Order:
+    """Read what is to be done, and refuse what cannot be; no daemon is needed for that."""
+    is_file = _is_file(args.tasks, client)
+    if args.tick:
+        _check_ticking(args, is_file=is_file)
+    plan = importing.plan_of(client, args.tasks[0], None) if is_file else None
+    if plan is not None and not (plan.first or plan.second):
+        raise Invalid(f"There is no open task in {args.tasks[0]}.", hint="A line such as - [ ] Mend it is one.")
+    with client:
+        status = client.ask("status").value
+        if status["paused"]:
+            raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
+        room = _room(client, settings, args.sessions or 1)
+    counts = status["counts"]
+    if not args.tasks and not counts.get("todo") and not counts.get("merging"):
+        raise Refused("No task waits on the board.", hint='Name some: covey run "Fix the flaky test".')
+    return Order([] if is_file else args.tasks, plan, counts.get("todo", 0), room)
+
+
+def _check_ticking(args: Namespace, *, is_file: bool) -> None:
     """Refuse to tick where there is no box, or where nobody waits for the end."""
     if args.detach:
         raise Invalid("--detach returns before there is anything to tick.", hint="covey task export FILE ticks later.")
-    if not _is_file(args.tasks, client) or importing.FORMATS[Path(args.tasks[0]).suffix.lower()] != "md":
+    if not is_file or importing.FORMATS[Path(args.tasks[0]).suffix.lower()] != "md":
         raise Invalid("--tick is for a checklist.", hint="covey run TODO.md --tick ticks what has landed.")
 
 
@@ -177,97 +308,66 @@ def _room(client: Client, settings: Config, wanted: int) -> int:
     return most - have
 
 
-def _add(args: Namespace, client: Client, batch: str, ids: list[str]) -> None:
+def _add(order: Order, client: Client, batch: str, ids: list[str]) -> None:
     """Put the tasks onto the board, and note their ids as they come."""
-    if _is_file(args.tasks, client):
-        answer, _ = importing.bring(client, args.tasks[0], None, {"batch": batch})
+    if order.plan is not None:
+        answer = importing.bring(client, order.plan, {"batch": batch})
         ids += [task for what in ("added", "updated", "unchanged") for task in answer[what].values()]
-        if not ids:
-            raise Invalid(f"There is no open task in {args.tasks[0]}.", hint="A line such as - [ ] Mend it is one.")
-        return
-    for words in args.tasks:
+    for words in order.titles:
         ids += [client.ask("task.add", fields={"title": words, "batch": batch}).value["id"]]
 
 
 def _is_file(words: list[str], client: Client) -> bool:
     """Say whether the words name a file with tasks; a file among titles, or of another kind, is a mistake."""
-    if len(words) == 1 and Path(words[0]).suffix.lower() in importing.FORMATS:
-        return " " not in words[0] or (Path(client.folder) / words[0]).is_file()
-    file = next((word for word in words if word and (Path(client.folder) / word).is_file()), None)
+    folder = Path(client.folder)
+    file = next((word for word in words if word and os.path.isfile(folder / word)), None)
+    if len(words) == 1 and (file or _is_path(words[0])) and Path(words[0]).suffix.lower() in importing.FORMATS:
+        return True
     if file is not None:
-        hint = "One file at a time, with a name such as TODO.md or tasks.jsonl; a title is no file's name."
+        hint = "One file at a time, with a name such as TODO.md or tasks.jsonl; a title must not be the name of a file."
         raise Invalid(f"{file} is a file, and cannot be taken here.", hint=hint)
+    for word in words:
+        _check_title(word, folder)
     return False
 
 
-def _waits(client: Client, ids: list[str]) -> bool:
-    """Say whether there is anything to work on; without ids, the whole board is meant."""
-    if ids:
-        shown = (client.ask("task.show", {"id": task}).value for task in ids)
-        return any(task["status"] not in ("done", "dropped", "blocked") for task in shown)
-    counts = client.ask("status").value["counts"]
-    if counts.get("todo") or counts.get("merging"):
+def _check_title(word: str, folder: Path) -> None:
+    """Refuse a word that can only have been meant as a path, and what no task can be called."""
+    if word and os.path.isdir(folder / word):
+        raise Invalid(
+            f"{word} is a folder, and no task.",
+            hint='A title is a sentence: covey run "Fix the flaky test". covey -C DIR run works in another repository.',
+        )
+    if _is_path(word) and Path(word).suffix.lower() in (*importing.FORMATS, ".txt"):
+        raise Invalid(
+            f"There is no file {word}, and it is no title.",
+            hint='A title is a sentence: covey run "Fix the flaky test".',
+        )
+    texts.line(word, "The title", texts.MAX_TITLE_CHARS)
+
+
+def _is_path(word: str) -> bool:
+    """Say whether a word is plainly no sentence; scripts that need no blanks have letters neither large nor small."""
+    if word.startswith(("/", "./", "../")):
         return True
-    raise Refused("No task waits on the board.", hint='Name some: covey run "Fix the flaky test".')
+    return " " not in word and not any(each.isalpha() and not each.isupper() and not each.islower() for each in word)
 
 
-def _start(args: Namespace, client: Client, batch: str, count: int, *, all_waiting: bool) -> None:
-    fields: dict[str, Any] = {"name": batch, "sessions": count, "all": all_waiting}
-    if args.agent:
-        fields["agent"] = args.agent
-    client.ask("batch.start", fields=fields)
-
-
-def _ids_of(client: Client, batch: str) -> list[str]:
-    return list(client.ask("batch.show", {"name": batch}).value["tasks"])
+def _any_waits(client: Client, ids: list[str]) -> bool:
+    """Say whether there is anything to work on among some tasks."""
+    shown = (client.ask("task.show", {"id": task}).value for task in ids)
+    return any(task["status"] not in ("done", "dropped", "blocked") for task in shown)
 
 
 # Meanwhile
 
 
-def _follow(client: Client, project: Project, batch: str, story: Story) -> bool:
-    """Show what happens until nothing more can come of the batch and its sessions are gone.
-
-    Whoever had the daemon may stop it meanwhile; then we start it again, and return that it is ours.
-    """
-    over_since: float | None = None
-    own = False
-    while True:
-        story.tell(client)
-        state = client.ask("batch.show", {"name": batch}).value
-        if client.url is None:
-            story.say(f"{obituary(client) if died(client) else 'The daemon had ended.'} It is started again.")
-            own = _up_again(project) or own
-        if not state["sessions"]:
-            story.tell(client)
-            return own
-        if state["over"]:
-            over_since = over_since or time.monotonic()
-            if time.monotonic() - over_since > CLEAN_UP:
-                raise Unavailable("Some sessions have not gone.", hint="covey session list shows them.")
-        else:
-            over_since = None
-        time.sleep(LOOK_EVERY)
-
-
 def _up_again(project: Project) -> bool:
-    """Start the daemon again; whatever ended it may do so once more while it starts."""
-    for _ in range(2):
+    """Start the daemon again; whatever ended it may do so more than once while it starts."""
+    for _ in range(MAX_STARTS - 1):
         with suppress(Unavailable):
             return ensure_while_needed(project)
     return ensure_while_needed(project)
-
-
-def _stop(client: Client, batch: str) -> None:
-    """End the sessions of a batch, and wait until their work is safe and they are gone; only a daemon can do that."""
-    with errand(client):
-        deadline = time.monotonic() + CLEAN_UP
-        state = client.ask("batch.stop", {"name": batch}, {}).value
-        while state["sessions"]:
-            if time.monotonic() > deadline:
-                raise Unavailable("Some sessions have not stopped.", hint="covey session list shows them.")
-            time.sleep(0.05)
-            state = client.ask("batch.show", {"name": batch}).value
 
 
 @contextmanager
@@ -306,7 +406,18 @@ def _ignore_signals() -> None:
 
 COMMAND = Command(
     "work on some tasks until they have landed: adds them, starts agents, tests and lands their work",
-    _arguments,
+    (
+        option(
+            "tasks",
+            nargs="*",
+            metavar="TITLE",
+            help="a title for each task, or one file: TODO.md, tasks.jsonl (default: all that waits on the board)",
+        ),
+        option("-n", dest="sessions", type=whole_number(1, 1000), metavar="N", help="how many agents at once"),
+        option("--agent", metavar="AGENT", help="the agent that works (default: sessions.agent in covey.toml)"),
+        flag("--tick", "when all is over, tick the tasks that landed in the checklist"),
+        flag("--detach", "return at once; the daemon goes on in the background until covey down"),
+    ),
     run,
     example='covey run "Fix the flaky test" "Add rate limiting"\ncovey run -n 4 --agent sh tasks.jsonl\n'
     "covey run --detach TODO.md   returns at once, and goes on in the background",

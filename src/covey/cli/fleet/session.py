@@ -7,72 +7,23 @@ import os
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Callable
 
-from covey.cli import several, trail
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import age, as_json, clock, escaped, first_line, plain, prose, reply, spent, table, waiting
+from covey.cli.fleet import each_session
+from covey.cli.frame.client import Answer, Client, Json
+from covey.cli.frame.command import Command, asking, body_of, either, flag, option, whole_number
+from covey.cli.frame.output import age, as_json, clock, escaped, first_line, plain, prose, reply, spent, table, waiting
+from covey.cli.history import log
 from covey.core.figures import span
 from covey.errors import Invalid, Refused, Unavailable
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+SESSION_TIMEOUT_S = 60.0
+"""Seconds to wait until a session is in the state that was asked for."""
 
-    from covey.cli.client import Answer
-
-PATIENCE = 60.0
-"""Seconds for which we wait until a session is where it shall be."""
-
-KEPT = "; what it had not committed is kept (covey rescue list)"
+WORK_IS_KEPT = "; what it had not committed is kept (covey rescue list)"
 NOBODY_STOPPED = "No session is stopped; covey session new --start adds one"
 LEVELS = ("ask", "edits", "full")
 ABOUT = "Sessions: named workers. One that claims a task under a new name becomes known by that."
-
-
-def _new_arguments(parser: Parser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="left out, covey chooses a name: worker-1")
-    parser.mixed = True
-    parser.add_argument(
-        "--agent", metavar="AGENT", help="the program that covey runs in it; without one it is yours to run"
-    )
-    parser.add_argument(
-        "-n", dest="count", type=whole_number(1, 1000), metavar="N", help="so many, with names that covey chooses"
-    )
-    parser.add_argument("--start", action="store_true", help="let it work at once; its agent is that of the settings")
-    parser.add_argument("--role", metavar="ROLE", help="what it is good at: it gets tasks and mail of this role")
-    parser.add_argument(
-        "--permissions", choices=LEVELS, help="what its agent may do without asking (default: as the settings say)"
-    )
-    parser.add_argument("--wip", type=whole_number(1, 1000), metavar="N", help="how many tasks it may hold at once")
-
-
-def _nothing(parser: Parser) -> None:
-    pass
-
-
-def _name_argument(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
-
-
-def _remove_arguments(parser: Parser) -> None:
-    several.names_or_all("every one that is stopped; with --force every one that covey runs")(parser)
-    parser.add_argument("--force", action="store_true", help="also if it is at work")
-
-
-def _logs_arguments(parser: Parser) -> None:
-    _name_argument(parser)
-    parser.add_argument("--run", metavar="RUN", help="of this run, for example run-12 (default: the last)")
-    parser.add_argument("--follow", "-f", action="store_true", help="go on until the run has ended")
-    parser.add_argument("--tail", type=whole_number(1, 2**31), metavar="BYTES", help="only the end of it")
-    parser.add_argument("--raw", action="store_true", help="as it was printed, not as a transcript")
-    parser.add_argument("--runs", action="store_true", help="list the runs, with what came of them and what they cost")
-
-
-def _send_arguments(parser: Parser) -> None:
-    _name_argument(parser)
-    parser.either("text", "TEXT", "what its program reads")
 
 
 def new(args: Namespace, client: Client) -> int:
@@ -82,23 +33,20 @@ def new(args: Namespace, client: Client) -> int:
     if args.count or args.start or (args.agent and len(args.names) != 1):
         return _add(args, client)
     fields = body_of(args, "role", "wip", "agent", "permissions")
-    told = several.each(args, lambda name: client.ask("session.new", fields={"name": name} | fields))
-    for name in told.names:
-        told.say(
-            f"Session {name} is known; covey session start {name} lets it work"
-            if args.agent
-            else f"Session {name} is known; covey task next --as {name} gives it work"
-        )
-    return told.end()
+    told = each_session.each(args, lambda name: client.ask("session.new", fields={"name": name} | fields))
+    how = "session start {0} lets it work" if args.agent else "task next --as {0} gives it work"
+    return told.end(lambda name, _: f"Session {name} is known; covey {how.format(name)}")
 
 
 def _add(args: Namespace, client: Client) -> int:
     """Add sessions that covey runs, all or none."""
+    from covey.cli.project.daemon import ensure_up
+
     if args.wip:
         raise Invalid("--wip is for a session of your own.", hint="One that covey runs holds one task at a time.")
     fields = body_of(args, "count", "agent", "role", "permissions") | {"start": args.start}
     answer = client.ask("session.add", fields=fields | ({"names": args.names} if args.names else {}))
-    began = _have_daemon(client) if args.start else False
+    began = ensure_up(client) if args.start else False
     names = [each["name"] for each in answer.value]
     if args.json and len(args.names) == 1:
         print(escaped(json.dumps(answer.value[0])))
@@ -107,33 +55,25 @@ def _add(args: Namespace, client: Client) -> int:
     if args.start:
         reply(args, answer, _at_work(names, began, agent=agent))
     else:
-        known = f"{several.listed(names)} with {agent} {'is' if len(names) == 1 else 'are'} known"
-        reply(args, answer, f"{known}; covey session start {' '.join(names)} lets {several.them(names)} work")
+        known = f"{each_session.listed(names)} with {agent} {'is' if len(names) == 1 else 'are'} known"
+        reply(args, answer, f"{known}; covey session start {' '.join(names)} lets {each_session.them(names)} work")
     return 0
 
 
 def start(args: Namespace, client: Client) -> int:
     """Let sessions work, with a daemon that looks after them."""
-    several.must_name(args)
-    began = _have_daemon(client)
+    from covey.cli.project.daemon import ensure_up
+
+    each_session.must_name(args)
+    began = ensure_up(client)
     if args.all:
         answer = client.ask("fleet.start", fields={"all": True})
         reply(args, answer, _at_work([each["name"] for each in answer.value], began))
         return 0
-    told = several.each(args, lambda name: client.ask("session.start", {"name": name}, {}))
-    if told.names:
-        told.say(_at_work(told.names, began))
+    told = each_session.each(args, lambda name: client.ask("session.start", {"name": name}, {}))
+    if told.names and not args.json:
+        print(_at_work(told.names, began))
     return told.end()
-
-
-def _have_daemon(client: Client) -> bool:
-    """Have a daemon that stays, and say whether it was started."""
-    from pathlib import Path
-
-    from covey.cli.daemon import ensure_up
-    from covey.git.project import find
-
-    return ensure_up(find(Path(client.folder)).must_be_begun())
 
 
 def _at_work(names: list[str], began: bool, *, agent: str = "") -> str:
@@ -143,31 +83,33 @@ def _at_work(names: list[str], began: bool, *, agent: str = "") -> str:
         return f"{up}no session is stopped; covey session new --start adds one" if up else NOBODY_STOPPED
     works = f"{'works' if len(names) == 1 else 'work'} the board{f' with {agent}' if agent else ''}"
     until = names[0] if len(names) == 1 else "--all"
-    return f"{up}{several.listed(names)} {works} until covey session stop {until}"
+    return f"{up}{each_session.listed(names)} {works} until covey session stop {until}"
 
 
 def stop(args: Namespace, client: Client) -> int:
     """Stop sessions, and wait until nothing of them is alive."""
-    several.must_name(args)
+    each_session.must_name(args)
 
-    def stopped(session: dict[str, Any]) -> bool:
+    def stopped(session: Json) -> bool:
         return not session["run"] and not session["tasks"]
 
     if args.all:
         answer = _stop_all(client, stopped)
         names = [each["name"] for each in answer.value]
         kept = "what was not committed is kept (covey rescue list)"
-        back = f"covey up --agents brings {several.them(names)} back"
-        reply(args, answer, f"Stopped {several.listed(names)}; {kept}; {back}" if names else "No session was at work.")
+        back = f"covey up --agents brings {each_session.them(names)} back"
+        reply(
+            args,
+            answer,
+            f"Stopped {each_session.listed(names)}; {kept}; {back}" if names else "No session was at work.",
+        )
         return 0
     told = _bring_about(args, client, "stop", {}, stopped)
-    for name in told.names:
-        told.say(f"Stopped {name}{KEPT if told.answers[name].value['run'] else ''}")
-    return told.end()
+    return told.end(lambda name, session: f"Stopped {name}{WORK_IS_KEPT if session['run'] else ''}")
 
 
-def _stop_all(client: Client, good: Callable[[dict[str, Any]], bool]) -> Answer:
-    from covey.cli.daemon import errand
+def _stop_all(client: Client, good: Callable[[Json], bool]) -> Answer:
+    from covey.cli.project.daemon import errand
 
     with errand(client):
         answer = client.ask("fleet.stop", fields={})
@@ -178,42 +120,38 @@ def _stop_all(client: Client, good: Callable[[dict[str, Any]], bool]) -> Answer:
 def pause(args: Namespace, client: Client) -> int:
     """Let sessions stand still."""
     told = _bring_about(args, client, "pause", {}, lambda session: session["state"] == "paused")
-    for name in told.names:
-        told.say(f"{name} stands still; covey session resume {name} lets it go on")
-    return told.end()
+    return told.end(lambda name, _: f"{name} stands still; covey session resume {name} lets it go on")
 
 
 def resume(args: Namespace, client: Client) -> int:
     """Let sessions go on."""
-    told = several.each(args, lambda name: client.ask("session.resume", {"name": name}, {}))
-    for name in told.names:
-        told.say(f"{name} goes on")
-    return told.end()
+    told = each_session.each(args, lambda name: client.ask("session.resume", {"name": name}, {}))
+    return told.end(lambda name, _: f"{name} goes on")
 
 
 def restart(args: Namespace, client: Client) -> int:
     """Begin the tasks of sessions anew."""
-    told = several.each(args, lambda name: client.ask("session.restart", {"name": name}, {}))
-    for name in told.names:
-        again = f"{name} begins its task again{KEPT}"
-        told.say(again if told.answers[name].value["run"] else f"{name} had no run to end; it works the board")
-    return told.end()
+    told = each_session.each(args, lambda name: client.ask("session.restart", {"name": name}, {}))
+    again, first = f"begins its task again{WORK_IS_KEPT}", "had no run to end; it works the board"
+    return told.end(lambda name, session: f"{name} {again if session['run'] else first}")
 
 
 def remove(args: Namespace, client: Client) -> int:
     """Remove sessions, and wait until nothing of them is left."""
-    several.must_name(args)
+    each_session.must_name(args)
     if args.all:
         args.names = _removable(client, force=args.force)
         if not args.names:
             print("[]" if args.json else NOBODY_STOPPED)
             return 0
     told = _bring_about(args, client, "remove", {"force": args.force}, lambda session: False)
-    for name in told.names:
+
+    def removed(name: str, session: Json) -> str:
         kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": name, "newest": True, "limit": 1})
         where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
-        told.say(f"Removed {name}{where}")
-    return told.end()
+        return f"Removed {name}{where}"
+
+    return told.end(removed)
 
 
 def _removable(client: Client, *, force: bool) -> list[str]:
@@ -222,25 +160,25 @@ def _removable(client: Client, *, force: bool) -> list[str]:
     return [each["name"] for each in found if force or (_is_stopped(each) and not each["tasks"])]
 
 
-def _is_stopped(session: dict[str, Any]) -> bool:
+def _is_stopped(session: Json) -> bool:
     return session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
 
 
 def _bring_about(
-    args: Namespace, client: Client, verb: str, fields: dict[str, Any], good: Callable[[dict[str, Any]], bool]
-) -> several.Told:
+    args: Namespace, client: Client, verb: str, fields: Json, good: Callable[[Json], bool]
+) -> each_session.Told:
     """Ask for what the daemon's loops do, and wait until it is done; a daemon is had for it if none is up."""
-    from covey.cli.daemon import errand
+    from covey.cli.project.daemon import errand
 
     with errand(client):
-        told = several.each(args, lambda name: client.ask(f"session.{verb}", {"name": name}, fields))
+        told = each_session.each(args, lambda name: client.ask(f"session.{verb}", {"name": name}, fields))
         _await(client, told.names, good)
     return told
 
 
-def _await(client: Client, names: list[str], good: Callable[[dict[str, Any]], bool]) -> None:
-    """Wait until sessions are as they shall be, or gone."""
-    deadline = time.monotonic() + PATIENCE
+def _await(client: Client, names: list[str], good: Callable[[Json], bool]) -> None:
+    """Wait until sessions are in the state that was asked for, or gone."""
+    deadline = time.monotonic() + SESSION_TIMEOUT_S
     while True:
         late = [each for each in client.ask("session.list").value if each["name"] in names and not good(each)]
         if not late:
@@ -248,7 +186,7 @@ def _await(client: Client, names: list[str], good: Callable[[dict[str, Any]], bo
         if time.monotonic() > deadline:
             states = ", ".join(f"{each['name']} is {each['state']}" for each in late)
             raise Unavailable(
-                f"That has not come about after {PATIENCE:g} s: {states}.",
+                f"That has not happened after {SESSION_TIMEOUT_S:g} s: {states}.",
                 hint="It goes on; covey session list shows it.",
             )
         time.sleep(0.05)
@@ -259,7 +197,7 @@ def logs(args: Namespace, client: Client) -> None:
     if args.runs:
         _list_runs(args, client)
         return
-    since = -args.tail if args.tail else 0
+    since, silent = -args.tail if args.tail else 0, True
     while True:
         fields = body_of(args, "run") | {"since": since, "raw": args.raw}
         answer = client.ask("session.logs", {"name": args.name}, fields)
@@ -269,14 +207,24 @@ def logs(args: Namespace, client: Client) -> None:
         else:
             sys.stdout.write(prose(part["text"]))
             sys.stdout.flush()
+            silent = silent and not part["text"]
         if args.json and not args.follow:
             return
         args.run = part["run"]
         stands, since = part["next"] == since, part["next"]
         if stands and not (args.follow and part["alive"]):
+            if silent and not args.json:
+                print(_silence(part), file=sys.stderr)
             return
         if stands:
             time.sleep(0.2)
+
+
+def _silence(part: Json) -> str:
+    """Say that there is nothing to read of a run, and whether it printed anything at all."""
+    if part["next"]:
+        return f"{part['run']} has told nothing to read{' yet' if part['alive'] else ''}; --raw shows what it printed."
+    return f"{part['run']} {'has printed nothing yet' if part['alive'] else 'printed nothing'}."
 
 
 def _list_runs(args: Namespace, client: Client) -> None:
@@ -297,16 +245,8 @@ def _list_runs(args: Namespace, client: Client) -> None:
     reply(args, answer, table(found, words=1) or f"{args.name} has not run yet.")
 
 
-def send(args: Namespace, client: Client) -> None:
-    """Type to the program of a session."""
-    answer = client.ask("session.send", {"name": args.name}, {"text": args.text})
-    reply(args, answer, f"Typed to {args.name}")
-
-
-def why(args: Namespace, client: Client) -> None:
-    """Say what the watchdog thinks of a session."""
-    answer = client.ask("session.why", {"name": args.name})
-    told = answer.value
+def _verdict(told: Json, args: Namespace) -> str:
+    """Return what the watchdog thinks of a session."""
     is_stopped = not told["run"] and told["waits"] is not None and told["waits"]["cause"] == "stopped"
     state = "stopped" if is_stopped else told["state"]
     lines = [f"{told['session']} is {state}" + (f" on {told['task']} ({told['run']})" if told["run"] else "")]
@@ -322,7 +262,7 @@ def why(args: Namespace, client: Client) -> None:
     if told["history"]:
         past = (f"  {clock(each['at'])}  {each['state']:<10} {each['evidence']}" for each in told["history"])
         lines += ["before:", *past]
-    reply(args, answer, "\n".join(lines))
+    return "\n".join(lines)
 
 
 def attach(args: Namespace, client: Client) -> None:
@@ -358,14 +298,16 @@ def _give_back(client: Client, name: str) -> None:
 
 def _terminal(client: Client, name: str) -> Answer:
     """Wait until a session has a terminal; what was taken over is given back if none comes."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + SESSION_TIMEOUT_S
     try:
         while True:
             shown = client.ask("session.terminal", {"name": name})
             if shown.value["run"] is not None:
                 return shown
             if time.monotonic() > deadline:
-                raise Unavailable(f"{name} has no terminal after {PATIENCE:g} s.", hint=f"covey session why {name}")
+                raise Unavailable(
+                    f"{name} has no terminal after {SESSION_TIMEOUT_S:g} s.", hint=f"covey session why {name}"
+                )
             time.sleep(0.1)
     except BaseException:
         client.ask("session.giveback", {"name": name}, {})
@@ -381,7 +323,7 @@ def list_sessions(args: Namespace, client: Client) -> None:
     reply(args, answer, rows(answer.value, idle) or "There are no sessions; covey session new --start adds one.")
 
 
-def rows(sessions: list[dict[str, Any]], idle: list[dict[str, Any]]) -> str:
+def rows(sessions: list[Json], idle: list[Json]) -> str:
     """Return sessions in aligned columns: state, what each holds, cost today, and why it idles or what it did last."""
     why = {each["session"]: each for each in idle}
     return table(
@@ -400,55 +342,71 @@ def rows(sessions: list[dict[str, Any]], idle: list[dict[str, Any]]) -> str:
     )
 
 
-def _last(session: dict[str, Any], idle: dict[str, Any] | None) -> str:
+def _last(session: Json, idle: Json | None) -> str:
     """Return what a session asks, else why it is not at work, else what it did last."""
     if session["state"] == "needs-you":
         return f"asks: {session['evidence']}"
     if idle is not None:
         return plain(idle["text"]) + (f" Until {clock(idle['until'])}." if idle["until"] else "")
     last = session["last_action"]
-    return f"{trail.sentence(last)}, {age(last['time'])}" if last else ""
+    return f"{log.sentence(last)}, {age(last['time'])}" if last else ""
 
 
-def token(args: Namespace, client: Client) -> None:
-    """Make a token for a session."""
-    answer = client.ask("session.token", {"name": args.name}, {})
-    reply(args, answer, answer.value["token"])
-
-
+NAME = option("name", metavar="NAME")
 COMMANDS = {
-    "new": Command("make sessions known: with an agent those that covey runs, else of your own", _new_arguments,
-                   new, owner=True, prints=several.PRINTS,
+    "new": Command("add sessions: with --agent, -n or --start covey runs them, else you do", (
+        option("names", nargs="*", metavar="NAME", help="default: covey chooses a name such as worker-1"),
+        option("--agent", metavar="AGENT", help="the agent that covey runs in it; without one you run it yourself"),
+        option("-n", dest="count", type=whole_number(1, 1000), metavar="N",
+               help="add N sessions, with names that covey chooses"),
+        flag("--start", "start working at once, with the agent of the settings unless --agent names one"),
+        option("--role", metavar="ROLE", help="the session gets the tasks and mail for this role"),
+        option("--permissions", choices=LEVELS,
+               help="what its agent may do without asking (default: as in the settings)"),
+        option("--wip", type=whole_number(1, 1000), metavar="N", help="how many tasks it may hold at once"),
+    ), new, owner=True, prints=each_session.PRINTS,
                    example="covey session new ada --agent sh\ncovey session new rita --role quality\n"
                            "covey session new -n 4 --agent claude --start   four at once, at work"),
-    "list": Command("list the sessions, what each holds and did last", _nothing, list_sessions,
+    "list": Command("list the sessions: what each works on, and what it did last", (), list_sessions,
                     example="covey session list"),
-    "start": Command("let sessions work the board until they are stopped",
-                     several.names_or_all("every one that is stopped"), start, owner=True, prints=several.PRINTS,
-                     example="covey session start ada bob\ncovey session start --all"),
-    "stop": Command("stop sessions: their work is kept, their tasks go back to the board",
-                    several.names_or_all("every one; covey up --agents brings them back"), stop, owner=True,
-                    prints=several.PRINTS, example="covey session stop ada bob\ncovey session stop --all"),
-    "pause": Command("let sessions stand still with their tasks", several.names_argument, pause, owner=True,
-                     prints=several.PRINTS, example="covey session pause ada"),
-    "resume": Command("let sessions that stand still go on", several.names_argument, resume, owner=True,
-                      prints=several.PRINTS, example="covey session resume ada"),
-    "restart": Command("end the runs of sessions and begin their tasks again", several.names_argument, restart,
-                       owner=True, prints=several.PRINTS, example="covey session restart ada"),
-    "remove": Command("remove sessions and their worktrees; their work is kept first", _remove_arguments, remove,
-                      owner=True, prints=several.PRINTS,
+    "start": Command("start sessions: they work on the board until stopped",
+                     each_session.names_or_all("every stopped session"), start, owner=True,
+                     prints=each_session.PRINTS, example="covey session start ada bob\ncovey session start --all"),
+    "stop": Command("stop sessions: their work is kept, and their tasks go back to the board",
+                    each_session.names_or_all("every session; covey up --agents brings them back"), stop, owner=True,
+                    prints=each_session.PRINTS, example="covey session stop ada bob\ncovey session stop --all"),
+    "pause": Command("pause sessions; they keep their tasks", each_session.NAMES, pause, owner=True,
+                     prints=each_session.PRINTS, example="covey session pause ada"),
+    "resume": Command("resume paused sessions", each_session.NAMES, resume, owner=True,
+                      prints=each_session.PRINTS, example="covey session resume ada"),
+    "restart": Command("end the runs of sessions and start their tasks again", each_session.NAMES, restart,
+                       owner=True, prints=each_session.PRINTS, example="covey session restart ada"),
+    "remove": Command("remove sessions and their worktrees; unsaved work is kept as a rescue first", (
+        *each_session.names_or_all("every stopped session; with --force every session that covey runs"),
+        flag("--force", "even if it is working"),
+    ), remove, owner=True, prints=each_session.PRINTS,
                       example="covey session remove ada bob\ncovey session remove ada --force   also at work\n"
                               "covey session remove --all   every one that is stopped"),
-    "logs": Command("print what a session's agent said and did, or its program printed", _logs_arguments, logs,
-                    example="covey session logs ada --follow\ncovey session logs ada --runs\n"
+    "logs": Command("print what a session's agent said and did", (
+        NAME,
+        option("--run", metavar="RUN", help="which run, for example run-12 (default: the last)"),
+        option("--follow", "-f", action="store_true", help="keep printing until the run ends"),
+        option("--tail", type=whole_number(1, 2**31), metavar="BYTES", help="only the end of it"),
+        flag("--raw", "print the raw output, not the transcript"),
+        flag("--runs", "list the runs, with their outcome and cost"),
+    ), logs, example="covey session logs ada --follow\ncovey session logs ada --runs\n"
                             "covey session logs ada --run run-12 --raw"),
-    "send": Command("type a text to a session's program, as an answer to its question", _send_arguments, send,
-                    owner=True, example='covey session send ada "Use port 8080"'),
-    "why": Command("say what the watchdog thinks of a session, and on what evidence", _name_argument, why,
+    "send": Command("type a text into a session's program, for example to answer its question",
+                    (NAME, either("text", "TEXT", "what to type")),
+                    asking("session.send", "text", show=lambda _, args: f"Typed to {args.name}"), owner=True,
+                    example='covey session send ada "Use port 8080"'),
+    "why": Command("explain a session's state, and the evidence for it", NAME,
+                   asking("session.why", show=_verdict),
                    example="covey session why ada"),
-    "attach": Command("open a session's terminal; of one without, take its conversation over and give it back",
-                      _name_argument, attach, owner=True, example="covey session attach ada"),
-    "token": Command("make a token with which a session speaks for itself; older ones end", _name_argument, token,
-                     owner=True, example="export COVEY_URL=$(covey up --json | jq -r .url)\n"
-                                         "export COVEY_TOKEN=$(covey session token ada)"),
+    "attach": Command("open a session's terminal, or take over its conversation until you leave",
+                      NAME, attach, owner=True, example="covey session attach ada"),
+    "token": Command("make a token with which a session can call covey itself; its older tokens stop working", NAME,
+                     asking("session.token", show=lambda made, _: str(made["token"])), owner=True,
+                     example="export COVEY_URL=$(covey up --json | jq -r .url)\n"
+                             "export COVEY_TOKEN=$(covey session token ada)"),
 }  # fmt: skip

@@ -11,38 +11,33 @@ import os
 import time
 
 from covey import proof
-from covey.cli.addresses import ADDRESSES, OWNER_ONLY
-from covey.cli.place import here, quick_common, quick_place
-from covey.cli.wire import Lost, Wire
-from covey.errors import CoveyError, Denied, Invalid, Proposed, Unavailable, Unknown, missing
+from covey.cli.frame.find_repo import here, quick_common, quick_place
+from covey.cli.frame.http_client import Lost, Wire
+from covey.cli.frame.routes import ROUTES
+from covey.errors import CoveyError, Denied, Invalid, Proposed, Unavailable, Unknown
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, TextIO, TypeVar
 
-    from covey.cli.alone import Alone
+    from covey.cli.frame.local import Alone
     from covey.git.project import Project
 
-ANSWER_LOST = 10.0
+    T = TypeVar("T")
+    Json = dict[str, Any]
+else:
+    Json = dict
+"""A JSON object: an answer, a row of it, or the fields of a request. Whoever writes Json need not import typing."""
+
+REPEAT_LOST_S = 10.0
 """Seconds for which a request is repeated, with the same idempotency key, when its answer did not arrive."""
-NOT_THERE = 2.0
+RESTART_TIMEOUT_S = 2.0
 """Seconds for which a run waits for a daemon that does not listen: it may be starting again."""
-LOCK_TAKEN = 30.0
+LOCK_TIMEOUT_S = 30.0
 """Seconds to wait while somebody else writes."""
-LOCK_TOLD = 2.0
+LONG_LOCK_TIMEOUT_S = 2.0
 """Seconds to wait for somebody who says that it takes long."""
-_NOUNS = {
-    "task": "task",
-    "lease": "lease",
-    "mail": "message",
-    "merge": "merge",
-    "session": "session",
-    "question": "question",
-    "permit": "permit",
-    "gate": "gate",
-    "comment": "comment",
-    "proposal": "proposal",
-}
 
 
 class Answer:
@@ -72,7 +67,7 @@ class Client:
             )
         self.url: str | None = None
         """Where the last answer came from; None if we gave it ourselves."""
-        self.said: dict[str, Any] = {}
+        self.said: Json = {}
         """What the daemon says of itself."""
         self._key = os.urandom(16).hex()
         self._asked = 0
@@ -83,16 +78,18 @@ class Client:
 
     # Asking
 
-    def ask(self, verb: str, params: dict[str, str] | None = None, fields: dict[str, Any] | None = None) -> Answer:
+    def ask(self, verb: str, params: dict[str, str] | None = None, fields: Json | None = None) -> Answer:
         """Ask one verb and return its answer; an error comes as the error that it is."""
-        method, path = ADDRESSES[verb].split(" ")
+        method, path, *owner = ROUTES[verb].split(" ")
         fields = fields or {}
         if self.token is not None:
-            refuse_in_run(verb, fields)
+            refuse_in_run(verb, fields, owner_only=bool(owner))
         for value in (params or {}).values():
             if not value or "/" in value:
                 # No address can hold such a name, so neither way of asking is given it.
-                raise missing(_NOUNS[verb.partition(".")[0]], value)
+                from covey.core.nouns import missing  # the whole vocabulary, which only this mistake needs
+
+                raise missing(verb.partition(".")[0], value)
         try:
             question = self._question(verb, method, path, params or {}, fields)
         except UnicodeEncodeError:
@@ -106,7 +103,14 @@ class Client:
             raise Proposed(answer.value["id"], answer.value["why"], answer.body)
         return answer
 
-    def _question(self, verb: str, method: str, path: str, params: dict[str, str], fields: dict[str, Any]) -> Question:
+    def follow(self, after: int, silence: float) -> Iterator[bytes]:
+        """Yield what the daemon tells of all that happens after an event; without a daemon that is Lost at once."""
+        wire = self._owner_wire()
+        if wire is None:
+            raise Lost("no daemon runs", sent=False)
+        return wire.follow(f"/api/events?after={after}&live=false", silence)
+
+    def _question(self, verb: str, method: str, path: str, params: dict[str, str], fields: Json) -> Question:
         "".join(params.values()).encode()
         if method == "GET":
             return Question(verb, method, path, params, encode_query(fields), b"", None)
@@ -133,8 +137,7 @@ class Client:
 
     def _by_http(self, wire: Wire, question: Question) -> Answer:
         self.url = None  # it may be said to be up only once it has answered
-        target = question.target(quoted=True)
-        status, headers, body = wire.ask(question.method, target, question.body, question.key)
+        status, headers, body = wire.ask(question.method, question.target(quoted=True), question.body, question.key)
         self.url = wire.url
         if status >= 400 or status < 200:
             raise problem(status, body)
@@ -144,15 +147,15 @@ class Client:
     def _ask_until_answered(self, question: Question, wire: Wire) -> Answer:
         """Ask a daemon that may be away for a moment; the key makes the repetition harmless."""
         lost_at: float | None = None
-        patience = NOT_THERE
+        patience = RESTART_TIMEOUT_S
         while True:
             try:
                 return self._by_http(wire, question)
             except Lost as lost:
                 lost_at = lost_at or time.monotonic()
-                patience = ANSWER_LOST if lost.sent else patience
+                patience = REPEAT_LOST_S if lost.sent else patience
                 if time.monotonic() - lost_at > patience:
-                    if patience == ANSWER_LOST and question.key is not None:
+                    if patience == REPEAT_LOST_S and question.key is not None:
                         raise _outcome_unknown() from None
                     raise Unavailable(
                         f"No daemon answers at {wire.url}: {lost}.", hint="The owner starts it with covey up."
@@ -175,16 +178,16 @@ class Client:
                         raise self._hanging(question, lost) from None
                     sent = sent or lost.sent
             waited = time.monotonic() - began
-            if not found and (waited > LOCK_TAKEN or (waited > LOCK_TOLD and held_for(project.lock))):
+            if not found and (waited > LOCK_TIMEOUT_S or (waited > LONG_LOCK_TIMEOUT_S and held_for(project.lock))):
                 raise _outcome_unknown() if sent and question.key is not None else taken(project.lock)
             return bool(found)
 
         project = self.project()
         alone = self._own_store(project)
-        from covey.store.lock import held_for, taken
+        from covey.store.engine.lock import held_for, taken
 
         began = time.monotonic()
-        if not alone.take(LOCK_TAKEN, is_answered):
+        if not alone.take(LOCK_TIMEOUT_S, is_answered):
             return found[0]
         self.url = None
         return alone.ask(question)
@@ -192,7 +195,7 @@ class Client:
     def _own_store(self, project: Project) -> Alone:
         if self._alone is None:
             gc.disable()  # Importing the rules makes much and throws nothing away, ...
-            from covey.cli.alone import Alone
+            from covey.cli.frame.local import Alone
 
             gc.freeze()  # ... nor need it be looked through when we end, which would take as long as fifteen claims.
             gc.enable()
@@ -213,7 +216,7 @@ class Client:
     def project(self) -> Project:
         """Return the project that we stand in; covey looks after it."""
         if self._project is None:
-            from covey.cli.lean import import_lean
+            from covey.cli.frame.lean_imports import import_lean
 
             import_lean()
             from pathlib import Path
@@ -322,6 +325,21 @@ class Question:
         return f"{path}?{self.query}" if self.query else path
 
 
+def parts(things: Iterable[T], size_of: Callable[[T], int], most: int, size: int) -> Iterator[list[T]]:
+    """Yield things in parts that a request may carry: of so many things, and so many bytes."""
+    part: list[T] = []
+    whole = 0
+    for thing in things:
+        length = size_of(thing)
+        if part and (len(part) == most or whole + length > size):
+            yield part
+            part, whole = [], 0
+        part.append(thing)
+        whole += length
+    if part:
+        yield part
+
+
 def problem(status: int, body: bytes) -> CoveyError:
     """Return the error that a daemon answered."""
     try:
@@ -339,9 +357,9 @@ def _below(kind: type[CoveyError]) -> list[type[CoveyError]]:
     return [kind, *(deeper for sub in kind.__subclasses__() for deeper in _below(sub))]
 
 
-def refuse_in_run(verb: str, fields: dict[str, Any]) -> None:
+def refuse_in_run(verb: str, fields: Json, *, owner_only: bool) -> None:
     """Refuse what a run's token cannot ask, before anything is sent."""
-    if verb in OWNER_ONLY:
+    if owner_only:
         raise Denied(f"Only the owner may ask for {verb}.", hint="Ask the owner: covey mail send owner ...")
     if "session" in fields and verb not in ("task.list", "lease.list", "question.list"):
         raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
@@ -431,11 +449,10 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 def quote(text: str) -> str:
     """Return a text as a part of an address."""
-    data = text.encode()
-    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in text.encode())
 
 
-def encode_query(fields: dict[str, Any]) -> str:
+def encode_query(fields: Json) -> str:
     """Return fields as the query of an address."""
     return "&".join(f"{name}={quote(_plain(value))}" for name, value in fields.items() if value is not None)
 

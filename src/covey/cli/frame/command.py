@@ -6,16 +6,17 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.routes import ROUTES
 from covey.errors import Invalid
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from covey.cli.client import Client
-
     Arguments = Callable[["Parser"], object]
     Run = Callable[[argparse.Namespace, Client], int | None]
+    Show = Callable[[Any, argparse.Namespace], str]
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -43,8 +44,6 @@ class Parser(argparse.ArgumentParser):
 
     behind: str | None = None
     """The name under which the words after -- are kept, if they are another command's."""
-    mixed = False
-    """Options may stand between the words of one text."""
 
     def parse_args(self, argv: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
         """Return what some words say; a word too many is an error."""
@@ -53,7 +52,9 @@ class Parser(argparse.ArgumentParser):
             argv, others = argv[:at], list(argv[at + 1 :])
             self.set_defaults(**{self.behind: others})
         self._let_options_speak(argv)
-        args, rest = self.parse_known_intermixed_args(argv) if self.mixed else self.parse_known_args(argv)
+        args, rest = self.parse_known_args(argv)
+        if rest:  # an option stood between the words: what may be empty was filled with nothing before the last came
+            args, rest = self.parse_known_intermixed_args(argv)
         if rest:
             known = [option for action in self._actions for option in action.option_strings]
             wrong = next((word.partition("=")[0] for word in rest if word.startswith("-")), "")
@@ -78,14 +79,16 @@ class Parser(argparse.ArgumentParser):
     ) -> None:
         """Add something that stands in its place or behind an option of its name, and is given only once."""
         option = f"--{name}"
-        self.add_argument(
+        places: str | int = ("+" if required else "*") if many else (1 if required else "?")
+        words = self.add_argument(
             f"{name}_words",
-            nargs=("+" if required else "*") if many else 1,
+            nargs=places,
             metavar=metavar,
             help=f"{help}; or {option} {value}",
             action=_Either,
             option=option,
         )
+        words.required = required  # argparse names a place that may be empty among those that are missing
         self.add_argument(option, metavar=value, help=f"the same as {metavar}")
 
     def print_help(self, file: object = None) -> None:
@@ -105,7 +108,7 @@ class _Either(argparse.Action):
 
     def __call__(self, parser: object, args: argparse.Namespace, words: Any, option: str | None = None) -> None:
         """Keep the words."""
-        setattr(args, self.dest, words)
+        setattr(args, self.dest, [words] if isinstance(words, str) else words)
 
     def settle(self, args: argparse.Namespace) -> None:
         """Put what was given in one of the two ways where the command looks for it."""
@@ -122,13 +125,28 @@ def sentence(message: str) -> str:
     return f"{message[:1].upper()}{message[1:].rstrip('.')}."
 
 
+def option(*names: str, **settings: Any) -> Arguments:
+    """Return what adds an option, or a word in its place, to a parser."""
+    return lambda parser: parser.add_argument(*names, **settings)
+
+
+def flag(name: str, help: str) -> Arguments:
+    """Return what adds an option without a value."""
+    return option(name, action="store_true", help=help)
+
+
+def either(name: str, metavar: str, help: str, **settings: Any) -> Arguments:
+    """Return what adds something that stands in its place or behind an option of its name."""
+    return lambda parser: parser.either(name, metavar, help, **settings)
+
+
 class Command:
-    """One command of a group."""
+    """One command of a group: what it is told, in their order, and what it does."""
 
     def __init__(
         self,
         summary: str,
-        arguments: Arguments,
+        arguments: Arguments | Sequence[Arguments],
         run: Run,
         *,
         example: str = "",
@@ -136,7 +154,7 @@ class Command:
         prints: str = "exactly what REST answers",
     ) -> None:
         self.summary = summary
-        self.arguments = arguments
+        self.arguments = (arguments,) if callable(arguments) else arguments
         self.run = run
         self.example = example
         self.owner = owner
@@ -151,10 +169,50 @@ class Command:
             formatter_class=Help,
             allow_abbrev=False,
         )
-        self.arguments(parser)
+        for add in self.arguments:
+            add(parser)
         parser.add_argument("--json", action="store_true", help=f"print {self.prints}")
         parser.add_argument("-C", dest="folder", metavar="DIR", help="act as if started in DIR")
         return parser
+
+
+def asking(verb: str, *names: str, show: Show) -> Run:
+    """Return what a command does that only asks one verb: it sends what was given of `names`, and shows the answer.
+
+    Whoever shows it finds in `args.at_work` whether a daemon gave the answer, and so goes on with what was asked for.
+    """
+
+    def run(args: argparse.Namespace, client: Client) -> None:
+        from covey.cli.frame.output import reply
+
+        places = [part[1:-1] for part in ROUTES[verb].split(" ")[1].split("/") if part.startswith("{")]
+        answer = client.ask(verb, {name: getattr(args, name) for name in places}, given(args, *names))
+        args.at_work = client.url is not None
+        reply(args, answer, "" if args.json else show(answer.value, args))
+
+    return run
+
+
+def later(module: str, name: str) -> Run:
+    """Return what a command does whose module only it imports, and which is named from `covey.cli` on."""
+
+    def run(args: argparse.Namespace, client: Client) -> int | None:
+        from importlib import import_module
+
+        code: int | None = getattr(import_module(f"covey.cli.{module}"), name)(args, client)
+        return code
+
+    return run
+
+
+def given(args: argparse.Namespace, *names: str) -> Json:
+    """Return those options that were given, as the fields of a request; the words of a text are one text."""
+    values = ((name, getattr(args, name)) for name in names)
+    return {
+        name: " ".join(value) if isinstance(value, list) else value
+        for name, value in values
+        if value is not None and value is not False and value != []
+    }
 
 
 def indent(text: str) -> str:
@@ -212,7 +270,7 @@ def help_of(group: str, about: str, commands: dict[str, Command]) -> str:
     )
 
 
-def body_of(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+def body_of(args: argparse.Namespace, *names: str) -> Json:
     """Return those options that were given, as the fields of a request."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
@@ -239,7 +297,7 @@ def money(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no amount between 0 and 1,000,000")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an amount between 0 and 1,000,000")
     return value
 
 
@@ -252,13 +310,13 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1e10:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no time span; write 90, 15m, 2h or 7d")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a time span; write 90, 15m, 2h or 7d")
     return value
 
 
 def speaker(parser: Parser) -> None:
-    """Add the option that says for whom a command acts."""
-    parser.add_argument("--as", dest="session", metavar="NAME", help="the session that acts (default: you, the owner)")
+    """Add the option that says which session a command acts for."""
+    parser.add_argument("--as", dest="session", metavar="NAME", help="act as this session (default: you, the owner)")
 
 
 def fenced(parser: Parser) -> None:
@@ -269,7 +327,7 @@ def fenced(parser: Parser) -> None:
         type=whole_number(0, 2**53),
         metavar="N",
         default=os.environ.get("COVEY_FENCE") or None,
-        help="the fence that the claim answered (default: COVEY_FENCE)",
+        help="the fence number from the claim (default: COVEY_FENCE)",
     )
 
 
@@ -277,18 +335,23 @@ def text_of(given: str | None, file: str | None, what: str) -> str | None:
     """Return a text that was given as it is, as - for standard input, or as a file."""
     if given is not None and file is not None:
         raise Invalid(f"{what} was given twice: as a text and as a file.")
-    if given == "-" or file == "-":
-        return decode(standard_input(), "standard input")
-    if file is None:
-        return given
+    if given == "-":
+        return contents("-")
+    return given if file is None else contents(file)
+
+
+def contents(file: str, folder: str = "") -> str:
+    """Return the text of a file as it is named from a folder; - is standard input."""
+    if file == "-":
+        return _decoded(_standard_input(), "standard input")
     try:
-        with open(file, "rb") as opened:
-            return decode(opened.read(), file)
+        with open(os.path.join(folder, file), "rb") as opened:
+            return _decoded(opened.read(), file)
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
 
 
-def standard_input() -> bytes:
+def _standard_input() -> bytes:
     """Return all that comes from standard input."""
     import sys
 
@@ -297,7 +360,7 @@ def standard_input() -> bytes:
     return sys.stdin.buffer.read()
 
 
-def decode(data: bytes, where: str) -> str:
+def _decoded(data: bytes, where: str) -> str:
     """Return bytes as a text, or say where they are none."""
     try:
         return data.decode()

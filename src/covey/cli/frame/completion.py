@@ -6,9 +6,9 @@ import json
 import os
 from argparse import Action, Namespace
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.main import CARE, GROUPS, SINGLE, _module, _single
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, Parser, option
+from covey.cli.main import COMMANDS, command_of, parts_of
 
 SCRIPTS = {
     "bash": """\
@@ -41,11 +41,16 @@ end
 complete -c covey -f -a '(__covey_complete)'
 """,
 }
-TASKS = 1000
-
-
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish")
+LISTS: dict[str, tuple[str, Json]] = {
+    "ID": ("task.list", {"limit": 1000}),
+    "ID,ID": ("task.list", {"limit": 1000}),
+    "LEASE": ("lease.list", {"waiting": True}),
+    "MERGE": ("merge.list", {}),
+    "QUESTION": ("question.list", {"state": "open"}),
+    "PERMIT": ("permit.list", {}),
+    "MAIL": ("mail.inbox", {"all": True}),
+}
+"""The verb that lists what may stand in place of a word of the help."""
 
 
 def completion(args: Namespace, client: Client) -> None:
@@ -77,21 +82,15 @@ def candidates(before: list[str], last: str) -> set[str]:
             del before[0]
         del before[0]
     if not before:
-        return _starting({*GROUPS, *SINGLE, "help", "--help", "--version", "--json", "-C"}, last)
+        return _starting({*COMMANDS, "help", "--help", "--version", "--json", "-C"}, last)
     word, *rest = before
-    if word in GROUPS:
-        commands: dict[str, Command] = _module(word).COMMANDS
-        if not rest:
-            return _starting({*commands, "--help"}, last)
-        command, name = commands[rest[0]], f"{word} {rest[0]}"
-        rest = rest[1:]
-    elif word == "log" and rest and rest[0] in CARE:
-        command, name = _module("log_care").COMMANDS[rest[0]], f"log {rest[0]}"
-        rest = rest[1:]
-    else:
-        command, name = _single(word), word
+    name, command, parts = word, command_of(word), parts_of(word)
+    if command is None and not rest:
+        return _starting({*parts, "--help"}, last)
+    if command is None or (rest and rest[0] in parts):
+        command, name, rest = parts[rest[0]], f"{word} {rest[0]}", rest[1:]
     found = _of_command(command.parser(name), rest, last, Client(folder))
-    return found | (_starting(set(CARE), last) if name == "log" and not rest else set())
+    return found | (_starting(set(parts), last) if name == word and not rest else set())
 
 
 def _of_command(parser: Parser, before: list[str], last: str, client: Client) -> set[str]:
@@ -128,18 +127,10 @@ def _values(action: Action, client: Client) -> set[str]:
     """Return what an option or a place can hold, as far as it can be listed."""
     if action.choices is not None:
         return {str(choice) for choice in action.choices}
-    if action.metavar in ("ID", "ID,ID"):
-        return {task["id"] for task in client.ask("task.list", fields={"limit": TASKS}).value}
-    if action.metavar == "LEASE":
-        return {lease["id"] for lease in client.ask("lease.list", fields={"waiting": True}).value}
-    if action.metavar == "MERGE":
-        return {merge["id"] for merge in client.ask("merge.list").value}
-    if action.metavar == "QUESTION":
-        return {question["id"] for question in client.ask("question.list", fields={"state": "open"}).value}
-    if action.metavar == "PERMIT":
-        return {permit["id"] for permit in client.ask("permit.list").value}
-    if action.metavar == "MAIL":
-        return {message["id"] for message in client.ask("mail.inbox", fields={"all": True}).value}
+    listed = LISTS.get(str(action.metavar))
+    if listed is not None:
+        verb, fields = listed
+        return {row["id"] for row in client.ask(verb, fields=fields).value}
     if action.dest == "session" or action.metavar in ("NAME", "TO"):
         return {session["name"] for session in client.ask("session.list").value}
     if action.metavar == "AGENT":
@@ -159,7 +150,7 @@ def _starting(words: set[str], last: str) -> set[str]:
 
 COMMAND = Command(
     "print a script that completes commands, options and task ids in your shell",
-    _arguments,
+    option("shell", choices=tuple(SCRIPTS), metavar="SHELL", help="bash, zsh or fish"),
     completion,
     example='eval "$(covey completion bash)"             in ~/.bashrc\n'
     'eval "$(covey completion zsh)"              in ~/.zshrc, after compinit\n'

@@ -12,12 +12,14 @@ from covey.errors import Invalid, Unavailable
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterator
+    from io import BufferedReader
 
-PATIENCE = 60.0
+ANSWER_TIMEOUT_S = 60.0
 """Seconds that an answer may take."""
-PROOF_PATIENCE = 10.0
-"""Seconds that a proof may take; it waits for nothing but the daemon's next free moment."""
-NOTICED = 2.0
+CONNECT_TIMEOUT_S = 10.0
+"""Seconds until a connection is made and the daemon has proved itself: one that hangs is given up after them."""
+SAY_SO_AFTER_S = 2.0
 """Seconds after which a person wonders what is going on."""
 
 
@@ -39,7 +41,7 @@ class _Patient:
 
     def recv(self, size: int) -> bytes:
         """Return what comes next, and tell a person that waits longer than a moment."""
-        if sys.stderr.isatty() and not select.select([self._link], [], [], NOTICED)[0]:
+        if sys.stderr.isatty() and not select.select([self._link], [], [], SAY_SO_AFTER_S)[0]:
             print("covey: the daemon does not answer yet ...", file=sys.stderr)
         return self._link.recv(size)
 
@@ -53,16 +55,17 @@ class Wire:
 
     def __init__(self, url: str, token: str, credential: str = "") -> None:
         self.url = url
+        self._credential = credential
         self._name, self._key = proof.parted(credential)
         scheme, _, rest = url.partition("://")
         self._authority = rest.partition("/")[0]
         host, colon, port = self._authority.rpartition(":")
         if scheme not in ("http", "https") or not self._authority or not token.isascii() or not token.isprintable():
-            raise Invalid(f"{url[:200]!r} is no address of a daemon.", hint="It looks like http://127.0.0.1:PORT.")
+            raise Invalid(f"{url[:200]!r} is not the address of a daemon.", hint="It looks like http://127.0.0.1:PORT.")
         if not colon or port.endswith("]"):
             host, port = self._authority, "443" if scheme == "https" else "80"
         if not port.isdigit():
-            raise Invalid(f"{url[:200]!r} is no address of a daemon: {port!r} is no port.")
+            raise Invalid(f"{url[:200]!r} is not the address of a daemon: {port!r} is not a port.")
         self._address = ("127.0.0.1" if host.endswith(".localhost") else host.strip("[]"), int(port))
         self._tls = scheme == "https"
         if not self._key and not self._tls:
@@ -72,7 +75,7 @@ class Wire:
             )
         self._token = token
         self._socket: socket.socket | None = None
-        self._rest = b""
+        self._answers: BufferedReader
 
     def ask(self, method: str, target: str, body: bytes, key: str | None) -> tuple[int, dict[str, str], bytes]:
         """Send one request and return status, headers and body of the answer."""
@@ -83,10 +86,25 @@ class Wire:
             self.close()
             if fresh:
                 raise
-        # A connection that was kept may have been closed at the other end meanwhile: that is no loss yet.
+        # A connection that was kept may have been closed at the other end meanwhile: nothing is lost yet.
         return self._ask(method, target, body, key)
 
-    def _ask(self, method: str, target: str, body: bytes, key: str | None) -> tuple[int, dict[str, str], bytes]:
+    def follow(self, target: str, silence: float) -> Iterator[bytes]:
+        """Yield an answer that does not end, part by part, on a connection of its own; `silence` ends it."""
+        other = Wire(self.url, self._token, self._credential)
+        try:
+            link = other._connected()
+            link.sendall(other._head("GET", target, b"", None))
+            status, _ = other._status()
+            link.settimeout(silence)
+            while status == 200 and (part := other._chunk()):
+                yield part
+        except (OSError, ValueError) as error:
+            raise Lost(str(error), sent=False) from None
+        finally:
+            other.close()
+
+    def _head(self, method: str, target: str, body: bytes, key: str | None) -> bytes:
         lines = [
             f"{method} {target} HTTP/1.1",
             f"Host: {self._authority}",
@@ -98,16 +116,19 @@ class Wire:
             lines += [f"Idempotency-Key: {key}"]
         if method != "GET":
             lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+    def _ask(self, method: str, target: str, body: bytes, key: str | None) -> tuple[int, dict[str, str], bytes]:
         link = self._connected()
         try:
-            link.sendall("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
-            return self._answer(link)
+            link.sendall(self._head(method, target, body, key) + body)
+            return self._answer()
         except TimeoutError:  # it may have been done: only the same key makes it safe to ask again
             self.close()
-            raise Lost(f"there was no answer within {PATIENCE:g} s", sent=True, hangs=True) from None
+            raise Lost(f"there was no answer within {ANSWER_TIMEOUT_S:g} s", sent=True, hangs=True) from None
         except ValueError:
             self.close()
-            raise Lost("what answers there is no covey daemon", sent=False) from None
+            raise Lost("what answers there is not a covey daemon", sent=False) from None
         except OSError as error:
             self.close()
             raise Lost(str(error), sent=True) from None
@@ -120,17 +141,18 @@ class Wire:
             import socket  # without a daemon nobody needs it
 
             try:
-                link = socket.create_connection(self._address, timeout=PATIENCE)
+                link = socket.create_connection(self._address, timeout=CONNECT_TIMEOUT_S)
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket = _secured(link, self._address[0]) if self._tls else link
-                self._rest = b""
+                self._answers = self._socket.makefile("rb")
                 self._let_prove(self._socket)
+                self._socket.settimeout(ANSWER_TIMEOUT_S)
             except proof.Unproved as error:
                 self.close()
                 raise Lost(str(error), sent=False) from None
             except TimeoutError:
                 self.close()
-                raise Lost(f"there was no answer within {PROOF_PATIENCE:g} s", sent=False, hangs=True) from None
+                raise Lost(f"there was no answer within {CONNECT_TIMEOUT_S:g} s", sent=False, hangs=True) from None
             except (OSError, ValueError) as error:
                 self.close()
                 raise Lost(getattr(error, "strerror", None) or str(error), sent=False) from None
@@ -138,66 +160,55 @@ class Wire:
 
     def _let_prove(self, link: socket.socket) -> None:
         """Refuse to go on with anybody who does not know what our daemon knows."""
-        if not self._key:
-            return
-        link.settimeout(PROOF_PATIENCE)
-        proof.require(_Patient(link), self._name, self._key, os.urandom(16).hex(), self._authority)
-        link.settimeout(PATIENCE)
+        if self._key:
+            proof.require(_Patient(link), self._name, self._key, os.urandom(16).hex(), self._authority)
 
-    def _answer(self, link: socket.socket) -> tuple[int, dict[str, str], bytes]:
-        head = self._until(link, b"\r\n\r\n").decode("latin-1").split("\r\n")
-        version, _, told = head[0].partition(" ")
-        pairs = (line.partition(":") for line in head[1:] if line)
+    def _status(self) -> tuple[int, dict[str, str]]:
+        first, *lines = (line.decode("latin-1") for line in iter(self._line, b""))
+        version, _, told = first.partition(" ")
+        pairs = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         if not version.startswith("HTTP/1.") or not told[:3].isdigit() or "covey-version" not in headers:
             self.close()
-            raise Lost("what answers there is no covey daemon", sent=False)
-        status = int(told[:3])
+            raise Lost("what answers there is not a covey daemon", sent=False)
+        return int(told[:3]), headers
+
+    def _answer(self) -> tuple[int, dict[str, str], bytes]:
+        status, headers = self._status()
         if headers.get("transfer-encoding", "").lower() == "chunked":
-            body = self._chunks(link)
+            body = b""
+            while part := self._chunk():
+                body += part
         else:
-            body = self._exactly(link, int(headers.get("content-length", "0")))
+            size = int(headers.get("content-length", "0"))
+            body = _whole(self._answers.read(size), size)
         if headers.get("connection", "").lower() == "close":
             self.close()
         return status, headers, body
 
-    def _more(self, link: socket.socket) -> None:
-        data = link.recv(65536)
-        if not data:
-            raise ConnectionResetError("the connection was closed")
-        self._rest += data
+    def _line(self) -> bytes:
+        return _whole(self._answers.readline()).strip()
 
-    def _until(self, link: socket.socket, mark: bytes) -> bytes:
-        while (end := self._rest.find(mark)) < 0:
-            self._more(link)
-        taken, self._rest = self._rest[:end], self._rest[end + len(mark) :]
-        return taken
-
-    def _exactly(self, link: socket.socket, size: int) -> bytes:
-        parts, have = [self._rest], len(self._rest)
-        while have < size:
-            data = link.recv(min(size - have, 1 << 20))
-            if not data:
-                raise ConnectionResetError("the connection was closed")
-            parts.append(data)
-            have += len(data)
-        whole = b"".join(parts)
-        self._rest = whole[size:]
-        return whole[:size]
-
-    def _chunks(self, link: socket.socket) -> bytes:
-        body = b""
-        while size := int(self._until(link, b"\r\n").partition(b";")[0], 16):
-            body += self._exactly(link, size)
-            self._until(link, b"\r\n")
-        self._until(link, b"\r\n")
-        return body
+    def _chunk(self) -> bytes:
+        """Return the next part of an answer whose length is not known before, b"" at its end."""
+        size = int(self._line().partition(b";")[0], 16)
+        part = _whole(self._answers.read(size), size) if size else b""
+        self._line()
+        return part
 
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
         if self._socket is not None:
+            self._answers.close()
             self._socket.close()
             self._socket = None
+
+
+def _whole(data: bytes, size: int = 1) -> bytes:
+    """Return what was read, if there is as much of it as there should be."""
+    if len(data) < size:
+        raise ConnectionResetError("the connection was closed")
+    return data
 
 
 def _secured(link: socket.socket, host: str) -> socket.socket:

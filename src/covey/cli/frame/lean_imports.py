@@ -1,6 +1,6 @@
-"""Import what every command without a daemon needs, without what that only needs for rare things.
+"""Import modules without what they only need for rare things.
 
-Each of these modules imports another one that takes milliseconds, for something that no command asks of it. While it is
+Each of these modules imports another one that takes milliseconds, for something that we never ask of it. While it is
 imported, a stand-in is found under the other's name: it imports the true one as soon as it is asked for anything.
 """
 
@@ -26,15 +26,15 @@ class _StandIn(ModuleType):
 
 
 def import_lean() -> None:
-    """Import them; where one is there already, it is left as it is."""
-    _import("dataclasses", "inspect", _StandIn("inspect"))
+    """Import what every command without a daemon needs; where one is there already, it is left as it is."""
+    import_without("dataclasses", "inspect", _StandIn("inspect"))
     paths = _StandIn("urllib.parse")
     paths.quote_from_bytes = _quote_from_bytes  # type: ignore[attr-defined]
-    _import("pathlib", "urllib.parse", paths)
+    import_without("pathlib", "urllib.parse", paths)
     machine = _StandIn("platform")
     machine.system = lambda: os.uname().sysname  # type: ignore[attr-defined]
-    _import("uuid", "platform", machine)
-    _import("msgspec", "typing_extensions", None)  # where it is missing, msgspec does without
+    import_without("uuid", "platform", machine)
+    import_without("msgspec", "typing_extensions", None)  # where it is missing, msgspec does without
 
 
 def _quote_from_bytes(data: bytes, safe: str = "/") -> str:
@@ -43,7 +43,7 @@ def _quote_from_bytes(data: bytes, safe: str = "/") -> str:
     return quote_from_bytes(data, safe)
 
 
-def _import(wanted: str, other: str, stand_in: ModuleType | None) -> None:
+def import_without(wanted: str, other: str, stand_in: ModuleType | None) -> None:
     """Import a module that finds a stand-in for another; whoever else wants that gets the true one."""
     if wanted in sys.modules or other in sys.modules:
         return

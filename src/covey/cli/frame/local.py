@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from covey import config
-from covey.app.app import VERBS, App, Principal
+from covey.app.app import App
 from covey.app.clock import SystemClock
-from covey.app.verbs import fingerprint, read_body, read_query
-from covey.cli.client import Answer, Question
+from covey.app.context import Context, Principal
+from covey.app.fleet.heartbeats import Pulses
+from covey.app.verbs import VERBS, fingerprint, read_body, read_query
+from covey.cli.frame.client import Answer, Question
 from covey.errors import CoveyError
 from covey.git.project import Project
 from covey.runners.process import ProcessRunner
-from covey.store.lock import WriterLock
-from covey.store.sqlite import SqliteStore
+from covey.store.engine.lock import WriterLock
+from covey.store.engine.sqlite import SqliteStore
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from covey.loops.desk import Desk
-    from covey.store.tx import Tx
+    from covey.loops.runtime import Runtime
 
 
 class Alone:
@@ -31,7 +31,7 @@ class Alone:
         self._watcher: config.Watcher | None = None
         self._settings = config.Config()
         self._clock = SystemClock()
-        self._runner = ProcessRunner(project.state / "runs")
+        self._runner = ProcessRunner(project.runs)
         self._secret = b""
         self._store: SqliteStore | None = None
         self._app: App | None = None
@@ -56,7 +56,16 @@ class Alone:
             self._project.daemon_file.unlink(missing_ok=True)  # what a killed daemon said: none can live beside us
             store = store or self._prepare()
             store.take_up()
-            self._app = self._make_app(store)
+            context = Context(
+                self._settings,
+                Pulses(self._clock, store.place),  # the signs of life as they are now
+                self._project.name,
+                secret=self._secret,
+                runner=self._runner,
+                runs=self._project.runs,
+                repository=self._project,
+            )
+            self._app = App(store, context)
         except BaseException:
             self.close()
             raise
@@ -77,14 +86,6 @@ class Alone:
             self._store = SqliteStore(self._project.database, project=self._project.name, ahead=True)
         return self._store
 
-    def _make_app(self, store: SqliteStore) -> App:
-        """Return an App that knows the signs of life as they are now."""
-        name, secret = self._project.name, self._secret
-        app = App(store, self._settings, self._clock, name, daemon=False, secret=secret, runner=self._runner)
-        app.house.runs = self._project.state / "runs"
-        app.house.repository = self._project
-        return app
-
     def ask(self, question: Question) -> Answer:
         """Answer one request, exactly as the daemon would."""
         assert self._app is not None
@@ -103,24 +104,18 @@ class Alone:
         """Tell those who wait for the lock what keeps it, if that takes long."""
         self._lock.tell(what)
 
-    def desk(self) -> Desk:
+    def runtime(self) -> Runtime:
         """Return what the loops need to do here what a daemon would do; whoever asked closes it."""
-        from covey.git.worktrees import Worktrees, default_folder
-        from covey.loops.desk import Desk
+        from covey.git.worktrees.worktrees import Worktrees, default_folder
+        from covey.loops.runtime import Runtime
+        from covey.store.bus import Direct
 
         app, store, project = self._app, self._store, self._project
         assert app is not None and store is not None
-
-        async def read(job: Callable[[Tx], Any]) -> Any:
-            return store.read(job)
-
-        async def write(job: Callable[[Tx], Any]) -> Any:
-            return store.run([job])[0].result()
-
-        runner = app.house.runner
+        runner = app.context.runner
         assert runner is not None
-        worktrees = Worktrees(project, default_folder(project, app.house.config.sessions.worktrees))
-        return Desk(app, project, runner, worktrees, "", read, write)
+        worktrees = Worktrees(project, default_folder(project, app.context.config.sessions.worktrees))
+        return Runtime(app, project, runner, worktrees, "", Direct(store))
 
     def give(self) -> None:
         """Give the lock back, and keep the store open for the next question; giving it twice is fine."""

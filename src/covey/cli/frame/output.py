@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
 
 from covey import plain as plainly
-from covey.cli.command import width
+from covey.cli.frame.client import Answer, Json
+from covey.cli.frame.command import width
 from covey.core import figures
 from covey.core.figures import money, one
+from covey.core.figures import some as some
 from covey.moments import calendar
 from covey.plain import escaped as escaped
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from typing import Any
-
-    from covey.cli.client import Answer
-
+SLOW_S = 2.0
+"""Seconds after which a person wants to know how far we are."""
+SHOW_EVERY_S = 0.2
 _COLOURS = {
     "doing": "36", "working": "36", "testing": "36", "merging": "36", "starting": "36", "compacting": "36",
     "running": "36",
@@ -56,6 +56,11 @@ def as_json(answer: Answer) -> None:
     """Print what was answered, and as an escape what a terminal would obey or hide."""
     if answer.body:
         print(escaped(answer.body.decode()))
+
+
+def compact(value: object) -> str:
+    """Return a value as JSON in one line, and as an escape what a terminal would obey or hide."""
+    return escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def plain(text: str) -> str:
@@ -107,7 +112,7 @@ def age(moment: float) -> str:
     return figures.age(time.time() - moment)
 
 
-def spent(used: dict[str, Any]) -> str:
+def spent(used: Json) -> str:
     """Return what something cost in a few words, and nothing if it used nothing."""
     tokens, unpriced = used["tokens"], used["unpriced"]
     if not used["cost"]:
@@ -119,18 +124,17 @@ def spent(used: dict[str, Any]) -> str:
 
 def title(text: str, beside: int) -> str:
     """Return a title fit for a line with `beside` other characters: cut where the terminal ends, or at 120."""
-    room = max(width() - beside, 20) if os.isatty(1) else 120
-    return first_line(text, room)
+    return first_line(text, max(width() - beside, 20) if os.isatty(1) else 120)
 
 
-def waiting(wait: dict[str, Any]) -> str:
+def waiting(wait: Json) -> str:
     """Return why something waits, until when if that is known, and the command that changes it."""
     until = f" Until {clock(wait['until'])}." if wait["until"] else ""
     command = f" ({plain(wait['command'])})" if wait["command"] else ""
     return f"{plain(wait['text'])}{until}{command}"
 
 
-def standstills(lanes: list[dict[str, Any]], most: int) -> list[str]:
+def standstills(lanes: list[Json], most: int) -> list[str]:
     """Return why tasks that are ready wait, each cause in a line, with the command that changes it."""
     told = [lane for lane in lanes if lane["cause"] not in ("next", "behind", "busy", "fleet-paused")]
     lines = [waiting(lane) for lane in told[:most]]
@@ -138,38 +142,29 @@ def standstills(lanes: list[dict[str, Any]], most: int) -> list[str]:
     return [*lines, more] if len(told) > most else lines
 
 
-def _why(task: dict[str, Any]) -> str | None:
+def nested(tasks: list[Json], key: str) -> Iterator[tuple[Json, int]]:
+    """Yield tasks, each with how deep it stands: children right below their parents, which are known by `key`."""
+    known = {task[key] for task in tasks}
+    children: dict[str | None, list[Json]] = {}
+    for task in tasks:
+        parent = task.get("parent")
+        children.setdefault(parent if parent in known else None, []).append(task)
+    stack = [(task, 0) for task in reversed(children.get(None, []))]
+    while stack:
+        task, depth = stack.pop()
+        yield task, depth
+        stack += [(child, depth + 1) for child in reversed(children.get(task[key], []))]
+
+
+def _why(task: Json) -> str | None:
     """Return why a task waits, if whoever asked was told; the reason of a blocked one stands by itself."""
     waits = task.get("waits")
     return None if waits is None or waits["cause"] == "blocked" else waiting(waits)
 
 
-def card(task: dict[str, Any]) -> str:
-    """Return a task whole, as its worker needs it."""
-    waits = task["status"] in ("todo", "backlog") and not task["ready"]
-    holds = "held by" if task["status"] == "doing" else "by"
-    needs = [f"{need} (or dropped)" if need in task["needs_any"] else need for need in task["needs"]]
-    facts = [
-        ("status", paint(task["status"]) + (", waits" if waits else "")),
-        ("why", _why(task)),
-        (holds, f"{task['session']}, fence {task['fence']}" if task["session"] else None),
-        ("until", f"{clock(task['until'])} unless renewed" if task["until"] else None),
-        ("written by", task["author"] if task["author"] not in ("owner", "covey") else None),
-        ("kind", task["kind"] if task["kind"] != "change" else None),
-        ("for", task["assignee"]),
-        ("role", task["role"]),
-        ("priority", str(task["priority"]) if task["priority"] else None),
-        ("parent", task["parent"]),
-        ("needs", ", ".join(needs) or None),
-        ("scope", "  ".join(map(plain, task["scope"])) or None),
-        ("not to touch", "  ".join(map(plain, task["do_not_touch"])) or None),
-        ("budget", money(task["budget"]) if task["budget"] is not None else None),
-        ("cost", spent(task)),
-        ("reason", task["reason"] and plain(task["reason"])),
-        ("commit", task["commit"]),
-        ("reverted", f"taken out of main again by {task['reverted']}" if task["reverted"] else None),
-        ("key", task["key"] and plain(task["key"])),
-    ]
+def card(task: Json, order: Iterable[tuple[str, str | None]]) -> str:
+    """Return a task whole, as its worker needs it, with what was asked for (`order`) in its place."""
+    facts = [*_standing(task), *order, *_outcome(task)]
     lines = [f"{task['id']}  {plain(task['title'])}"]
     lines += [f"  {name:<13}{value}" for name, value in facts if value]
     lines += [f"  {'done when' if not i else '':<13}{plain(check)}" for i, check in enumerate(task["done_when"])]
@@ -180,3 +175,44 @@ def card(task: dict[str, Any]) -> str:
     if task["result"]:
         lines += ["", f"Result, by {task['session'] or 'owner'}:", *quoted(task["result"])]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _standing(task: Json) -> Iterator[tuple[str, str | None]]:
+    """Yield how a task stands, who has it, and who wrote it."""
+    waits = task["status"] in ("todo", "backlog") and not task["ready"]
+    holds = "held by" if task["status"] == "doing" else "by"
+    yield "status", paint(task["status"]) + (", waits" if waits else "")
+    yield "why", _why(task)
+    yield holds, f"{task['session']}, fence {task['fence']}" if task["session"] else None
+    yield "until", f"{clock(task['until'])} unless renewed" if task["until"] else None
+    yield "written by", task["author"] if task["author"] not in ("owner", "covey") else None
+
+
+def _outcome(task: Json) -> Iterator[tuple[str, str | None]]:
+    """Yield what came of it so far."""
+    yield "cost", spent(task)
+    yield "reason", task["reason"] and plain(task["reason"])
+    yield "commit", task["commit"]
+    yield "reverted", f"taken out of main again by {task['reverted']}" if task["reverted"] else None
+    yield "key", task["key"] and plain(task["key"])
+
+
+class ProgressLine:
+    """Says now and then how far a work is that takes long, and clears its line away at the end."""
+
+    def __enter__(self) -> ProgressLine:
+        self._begun = self._said = time.monotonic()
+        self._shown = False
+        return self
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        """Take note of how far we are, and say so now and then."""
+        now = time.monotonic()
+        if now - self._begun > SLOW_S and now - self._said > SHOW_EVERY_S and sys.stderr.isatty():
+            self._said, self._shown = now, True
+            far = f" {done:,} of {of:,}" if of else ""
+            print(f"\r\x1b[K{what}{far}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

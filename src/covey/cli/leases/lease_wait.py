@@ -6,23 +6,21 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
+from types import FrameType
 
-from covey.cli.client import Client
+from covey.cli.frame.client import Answer, Client, Json
 from covey.errors import CoveyError, Refused
 
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from subprocess import Popen
     from threading import Event
-    from types import FrameType
     from typing import Any
 
-    from covey.cli.client import Answer
-
-NO_TURN = 3
+NO_TURN_EXIT = 3
 """Exit code if it is not our turn yet."""
-SOON, LATER = 0.1, 1.0
+FIRST_TURN_LOOK_S, LAST_TURN_LOOK_S = 0.1, 1.0
 """Seconds between two looks, at first and at last."""
 RENEW = 5.0
 """Seconds between two signs of life of who waits."""
@@ -44,17 +42,17 @@ class Stopped(BaseException):
         self.number = number
 
 
-def await_turn(client: Client, answer: Answer, who: dict[str, Any], patience: float | None) -> Answer:
+def await_turn(client: Client, answer: Answer, who: Json, patience: float | None) -> Answer:
     """Stand in line until it is our turn, or the time is over; say on standard error who is before us."""
     began = renewed = time.monotonic()
-    pause, said = SOON, ""
+    pause, said = FIRST_TURN_LOOK_S, ""
     while answer.value["state"] == "waiting":
         said = _say_who(client, answer.value, said)
         now = time.monotonic()
         if patience is not None and now - began >= patience:
             return answer
         time.sleep(pause if patience is None else min(pause, began + patience - now))
-        pause = min(pause * 1.3, LATER)
+        pause = min(pause * 1.3, LAST_TURN_LOOK_S)
         if time.monotonic() - renewed >= RENEW:
             answer, renewed = _renew(client, answer.value, who), time.monotonic()
         else:
@@ -65,11 +63,11 @@ def await_turn(client: Client, answer: Answer, who: dict[str, Any], patience: fl
     return answer
 
 
-def _renew(client: Client, lease: dict[str, Any], who: dict[str, Any]) -> Answer:
+def _renew(client: Client, lease: Json, who: Json) -> Answer:
     return client.ask("lease.renew", {"id": lease["id"]}, {**who, "fence": lease["fence"]})
 
 
-def _say_who(client: Client, lease: dict[str, Any], said: str) -> str:
+def _say_who(client: Client, lease: Json, said: str) -> str:
     """Say who is before us, if that is news."""
     behind = " ".join(lease["behind"])
     if behind and behind != said:
@@ -80,7 +78,7 @@ def _say_who(client: Client, lease: dict[str, Any], said: str) -> str:
     return behind or said
 
 
-def give_back(folder: str, lease: dict[str, Any], who: dict[str, Any]) -> None:
+def give_back(folder: str, lease: Json, who: Json) -> None:
     """Give a lease or a place in line back; if nobody can be reached, its time ends it."""
     try:
         Client(folder).ask("lease.give", {"id": lease["id"]}, {**who, "fence": lease["fence"]})
@@ -155,7 +153,7 @@ def _die_with_us() -> Callable[[], None] | None:
 class Beating:
     """Renews a lease from time to time for as long as it is entered."""
 
-    def __init__(self, folder: str, lease: dict[str, Any], who: dict[str, Any]) -> None:
+    def __init__(self, folder: str, lease: Json, who: Json) -> None:
         self._folder, self._lease, self._who = folder, lease, who
 
     def __enter__(self) -> None:
@@ -180,17 +178,7 @@ class Beating:
                 continue  # nobody answers at the moment; it outlasts two beats that were missed
 
 
-def held_around_us() -> list[str]:
-    """Return what a command around us holds for us."""
-    return [name for name in os.environ.get(HOLDS, "").split("\n") if name]
-
-
-def leases_around_us() -> list[str]:
-    """Return the leases under which we run."""
-    return os.environ.get(LEASE, "").split()
-
-
-def stands_behind(task: str, found: list[dict[str, Any]]) -> str:
+def stands_behind(task: str, found: list[Json]) -> str:
     """Return in one line who holds what a task waits for, nothing if it waits for nothing."""
     by_id = {lease["id"]: lease for lease in found}
     parts = []

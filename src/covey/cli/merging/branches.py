@@ -5,21 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from covey import config
+from covey.cli.frame.client import Json
 from covey.errors import Invalid, NotFound, Refused
-from covey.git import incoming
-from covey.git.candidates import is_ancestor, resolve
-from covey.git.project import Project
-from covey.git.run import git
-
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from typing import Any
+from covey.git.candidates import incoming
+from covey.git.candidates.candidates import is_ancestor, resolve
+from covey.git.project import Project, messages
 
 TITLE, BODY = 500, 60_000
-MOST_COMMITS = 200
+MAX_COMMITS = 200
 
 
-def wish(project: Project, branch: str, title: str | None, priority: int | None) -> dict[str, Any]:
+def request_for(project: Project, branch: str, title: str | None, priority: int | None) -> Json:
     """Return what is asked to queue a branch: its last commit, and a task made of its commits."""
     name = branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
     commit = resolve(project, f"refs/heads/{name}") or resolve(project, f"refs/remotes/{name}")
@@ -27,7 +23,7 @@ def wish(project: Project, branch: str, title: str | None, priority: int | None)
         raise NotFound(f"There is no branch {name[:80]!r}.", hint="git branch --all lists the branches.")
     target = _target(project)
     if name == target:
-        raise Refused(f"{name} is where work lands.", hint="Name the branch that shall land on it.")
+        raise Refused(f"{name} is where work lands.", hint="Name the branch that should land on it.")
     base = resolve(project, f"refs/heads/{target}") or target
     broken = incoming.broken(incoming.look(project, base, [commit])[commit])
     if broken:
@@ -35,7 +31,7 @@ def wish(project: Project, branch: str, title: str | None, priority: int | None)
     if is_ancestor(project, commit, f"refs/heads/{target}"):
         raise Refused(f"{target} has all commits of {name} already.", hint="There is nothing to land.")
     subjects = _log(project, f"refs/heads/{target}..{commit}")
-    asked: dict[str, Any] = {"branch": name, "commit": commit, "title": _line(title) or subjects[0][0] or name}
+    asked: Json = {"branch": name, "commit": commit, "title": _line(title) or subjects[0][0] or name}
     asked["body"] = _body(subjects)
     return asked if priority is None else asked | {"priority": priority}
 
@@ -57,18 +53,11 @@ def _line(title: str | None) -> str | None:
 
 def _log(project: Project, span: str) -> list[tuple[str, str]]:
     """Return subject and body of the commits that a branch brings, the newest first."""
-    words = (
-        "log",
-        f"--max-count={MOST_COMMITS}",
-        "--no-show-signature",
-        "--encoding=UTF-8",
-        "--format=%s%x00%b%x01",
-        span,
-    )
-    printed = git(*words, at=project.common).decode(errors="replace")
-    parts = (part.strip("\n").partition("\0") for part in printed.split("\x01"))
-    found = [("".join(c if c.isprintable() else " " for c in head).strip()[:TITLE], body) for head, _, body in parts]
-    return [(head, body.strip()) for head, body in found if head or body.strip()] or [("", "")]
+    found = [
+        ("".join(c if c.isprintable() else " " for c in subject).strip()[:TITLE], body.strip())
+        for subject, body in messages(project, span, MAX_COMMITS)
+    ]
+    return [(subject, body) for subject, body in found if subject or body] or [("", "")]
 
 
 def _body(commits: list[tuple[str, str]]) -> str:

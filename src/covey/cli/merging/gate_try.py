@@ -9,27 +9,27 @@ import os
 import sys
 import time
 from argparse import Namespace
-from typing import Any
 
 from covey import config
-from covey.cli.client import Client
-from covey.cli.command import width
-from covey.cli.daemon import ASK_TO_END
-from covey.cli.init import proposed_checks
-from covey.cli.show import first_line, paint, plain
+from covey.app.merging.queue_records import lose_gates
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import width
+from covey.cli.frame.output import first_line, paint, plain
+from covey.cli.merging.gate_search import proposed_checks, search
+from covey.cli.project.daemon import ASK_TO_END
+from covey.core import texts
 from covey.core.figures import span
+from covey.core.merging.gates import Gate
 from covey.errors import CoveyError
 from covey.installation import step_back
-from covey.loops.crew import lose_all
-from covey.loops.desk import Desk
-from covey.loops.gates import Gates
-from covey.loops.testing import Testing
-from covey.store import rows
-from covey.store.lock import NeedLock
+from covey.loops.gates.gates import Gates
+from covey.loops.gates.tried_gates import TriedGates
+from covey.loops.runtime import Runtime
+from covey.store.engine.lock import NeedLock
 
-LOOK_EVERY = 0.2
+GATE_LOOK_EVERY_S = 0.2
 """Seconds between two looks."""
-TAIL = 2000
+LAST_LINE_BYTES = 2000
 """Bytes of its output in which its last line is looked for."""
 _WORDS = {"works": "passed", "empty": "waiting", "fails": "failed", "broken": "failed", "lost": "lost"}
 
@@ -38,22 +38,27 @@ def check_again(args: Namespace, client: Client) -> int:
     """Try the gate on main as it is now, or what seems to be one if none is set, and tell what came of it."""
     project = client.project()
     settings = config.load(project.root)
-    check = "" if settings.merge.check else next(iter(proposed_checks(project, settings.target)), "")
-    if check and not args.json:
-        print(f"merge.check is not set; trying {check!r}, which seems to test this repository ...", flush=True)
-    gate = try_gate(client, check, quiet=args.json)
+    checks = () if settings.merge.check else proposed_checks(project, settings.target)
+    if checks and not args.json:
+        print("merge.check is not set; what seems to test this repository is tried.", flush=True)
+    found = search(client, checks, settings.target, quiet=args.json)
+    if found.best is None and found.trouble is not None:
+        raise found.trouble
+    gate = try_gate(client, "", quiet=args.json) if found.best is None else found.best.gate
     if args.json:
         import json
 
         print(json.dumps(gate))
     else:
-        print("\n".join(told(gate)))
-        if check:
-            print(f"  It does not hold yet: check = {check!r} under [merge] in covey.toml sets it.")
+        print("\n".join([*found.told(), *told(gate)]))
+        if found.best is not None:
+            print(
+                f"  It does not hold yet: check = {texts.toml(found.best.check)} under [merge] in covey.toml sets it."
+            )
     return int(gate["verdict"] != "works")
 
 
-def told(gate: dict[str, Any]) -> list[str]:
+def told(gate: Json) -> list[str]:
     """Return what came of a try, and what to do, in lines for people."""
     lines = [f"{paint(_WORDS[gate['verdict']])}: {plain(gate['told'])}"]
     if gate["failures"]:
@@ -65,7 +70,7 @@ def told(gate: dict[str, Any]) -> list[str]:
     return lines
 
 
-def try_gate(client: Client, check: str = "", *, quiet: bool = False) -> dict[str, Any]:
+def try_gate(client: Client, check: str, *, quiet: bool) -> Json:
     """Try the gate on main, or another check in its place, and return how it ended, as `gate.show` answers it."""
     project = client.project()
     step_back(project.root)  # as the daemon does: the tools of the user count, and not covey's own
@@ -80,8 +85,8 @@ def try_gate(client: Client, check: str = "", *, quiet: bool = False) -> dict[st
                 _follow(client, gate, progress)
             else:
                 client.alone.tell("covey init tries the gate")
-                gate = asyncio.run(_run(client, client.alone.desk(), fields, progress))
-            shown: dict[str, Any] = client.ask("gate.show", {"id": gate}).value
+                gate = asyncio.run(_run(client, client.alone.runtime(), fields, progress))
+            shown: Json = client.ask("gate.show", {"id": gate}).value
         finally:
             progress.end()
     return shown
@@ -92,37 +97,37 @@ def _follow(client: Client, gate: str, progress: _Progress) -> None:
     try:
         while client.ask("gate.show", {"id": gate}).value["state"] == "running":
             progress.show(gate)
-            time.sleep(LOOK_EVERY)
+            time.sleep(GATE_LOOK_EVERY_S)
     except BaseException:
         with contextlib.suppress(CoveyError):
             client.ask("gate.stop", {"id": gate}, {})
         raise
 
 
-async def _run(client: Client, desk: Desk, fields: dict[str, str], progress: _Progress) -> str:
+async def _run(client: Client, runtime: Runtime, fields: dict[str, str], progress: _Progress) -> str:
     """Try it here, as the daemon would, leave nothing of it, and return the gate."""
-    pool = Gates(desk)
-    testing = Testing(desk, pool, lambda: None)
+    pool = Gates(runtime)
+    tried = TriedGates(runtime, pool)
     stop = asyncio.Event()
     for number in ASK_TO_END:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
         await pool.recover()  # what a daemon or a command left that was killed
-        await desk.write(lambda call: lose_all(call, "it was cut short"))
+        await runtime.write(lambda call: lose_gates(call, "it was cut short"))
         begun = client.ask("gate.try", fields=fields).value["id"]
-        gate = await desk.read(lambda call: call.tx.get(rows.GATES, begun))
+        gate = await runtime.read(lambda call: call.tx.get(Gate, begun))
         assert gate is not None
-        trying = testing.try_out(gate, fields.get("check", ""))
+        trying = tried.begin(gate, fields.get("check", ""))
         while not trying.done():
-            await asyncio.wait([trying], timeout=LOOK_EVERY)
+            await asyncio.wait([trying], timeout=GATE_LOOK_EVERY_S)
             if stop.is_set():
-                await testing.call_off(gate.id)
+                await tried.call_off(gate.id)
             else:
                 progress.show(gate.id)
     finally:
         await pool.stop_all()
         await pool.put_away()
-        desk.close()
+        runtime.close()
     if stop.is_set():
         raise KeyboardInterrupt
     return gate.id
@@ -142,7 +147,7 @@ class _Progress:
             return
         said = ""
         with contextlib.suppress(CoveyError):  # there is nothing before it has begun to print
-            said = self._client.ask("gate.log", {"id": gate}, {"since": -TAIL}).value["text"]
+            said = self._client.ask("gate.log", {"id": gate}, {"since": -LAST_LINE_BYTES}).value["text"]
         last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
         line = f"  {span(time.monotonic() - self._begun)}  {first_line(last, 200)}"
         print(f"\r\x1b[K{line[: width() - 1]}", end="", file=sys.stderr, flush=True)

@@ -6,99 +6,24 @@ import json
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Iterator
 
-from covey.cli import train
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser, body_of, whole_number
-from covey.cli.show import escaped, paint, plain, prose, reply
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, asking, either, flag, later, option, whole_number
+from covey.cli.frame.output import escaped, paint, plain, prose, reply
+from covey.cli.merging import train_view
 from covey.errors import CoveyError, Invalid, Refused
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
 ABOUT = "The merge queue: what was handed in and wants to land on main, how it is tested, and what landed."
-rows = train.rows
-WAITS = 3
+rows = train_view.rows
+NEEDS_PERSON_EXIT = 3
 """The exit code of what was waited for in vain: only a person can bring it on."""
-FOR_MAIN = 2.0
+MAIN_TIMEOUT_S = 2.0
 """Seconds for which what is in the way of main may go by itself: another git command, for example."""
-FOR_QUEUE = 15.0
+QUEUE_TIMEOUT_S = 15.0
 """Seconds in which a queue that could not go on, as was told before, can show that it does so now."""
-TAIL = 4000
+TAIL_BYTES = 4000
 """Bytes of the end of a gate's output that are shown unless all of it is asked for."""
-
-
-def _nothing(parser: Parser) -> None:
-    pass
-
-
-def _list_arguments(parser: Parser) -> None:
-    parser.add_argument("--all", action="store_true", help="also what has ended")
-    parser.add_argument("--limit", type=whole_number(1, 1000), metavar="N", help="how many (default 200)")
-
-
-def _one_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="MERGE", help="for example merge-12, or its task: T-4 means the newest of that")
-
-
-def _land_arguments(parser: Parser) -> None:
-    _one_arguments(parser)
-    help = "the commit on main that holds the work, as git names it"
-    parser.either("commit", "COMMIT", help, value="COMMIT", many=False)
-
-
-def _reject_arguments(parser: Parser) -> None:
-    _one_arguments(parser)
-    parser.either("reason", "REASON", "what its author has to mend")
-
-
-def _perhaps_arguments(parser: Parser) -> None:
-    _one_arguments(parser)
-    _why_arguments(parser)
-
-
-def _why_arguments(parser: Parser) -> None:
-    parser.add_argument("reason", nargs="*", metavar="REASON", help="why, for those who look later")
-
-
-def _revert_arguments(parser: Parser) -> None:
-    parser.mixed = True
-    _perhaps_arguments(parser)
-    parser.add_argument("--reopen", action="store_true", help="open its task again once the work is out of main")
-
-
-def _queue_arguments(parser: Parser) -> None:
-    parser.add_argument("branch", nargs="?", metavar="BRANCH", help="a branch from outside covey that shall land")
-    parser.add_argument("--title", metavar="TEXT", help="of its task (default: the subject of its newest commit)")
-    parser.add_argument("--priority", type=whole_number(-1_000_000, 1_000_000), metavar="N", help="larger goes first")
-    parser.add_argument("--wait", action="store_true", help="until it has landed; exit code 3 if that needs a person")
-
-
-def _log_arguments(parser: Parser) -> None:
-    parser.add_argument("id", metavar="MERGE", help="for example merge-12, its task, or a gate such as gate-31")
-    parser.add_argument(
-        "--gate", metavar="GATE", help="which gate (default: that of its landing, else the last that failed)"
-    )
-    parser.add_argument("--full", action="store_true", help="all that it printed, not only what says why it failed")
-
-
-def _limit_arguments(parser: Parser) -> None:
-    parser.add_argument("--limit", type=whole_number(1, 1000), metavar="N", help="how many")
-
-
-def _simulate_arguments(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a world as JSON, - for standard input")
-    help = "how to choose what is tested (default: what covey.toml says, else group)"
-    parser.add_argument("--strategy", choices=("serial", "prefix", "group"), help=help)
-
-
-def list_merges(args: Namespace, client: Client) -> None:
-    """List the queue."""
-    answer = client.ask("merge.list", fields=body_of(args, "limit") | ({"all": True} if args.all else {}))
-    shown = rows(answer.value, at_work=client.url is not None)
-    reply(args, answer, shown or ("No merges." if args.all else "Nothing wants to land."))
 
 
 def queue(args: Namespace, client: Client) -> int | None:
@@ -109,7 +34,7 @@ def queue(args: Namespace, client: Client) -> int | None:
                 "--title, --priority and --wait are for a branch.", hint="covey merge queue BRANCH queues one."
             )
         answer = client.ask("queue.show")
-        shown = "" if args.json else train.glance(answer.value, at_work=client.url is not None)
+        shown = "" if args.json else train_view.glance(answer.value, at_work=client.url is not None)
         reply(args, answer, "\n".join([shown, *wrong_settings(client)]))
         return None
     return _queue_branch(args, client)
@@ -120,7 +45,7 @@ def wrong_settings(client: Client) -> Iterator[str]:
     if client.token is not None or client.url is None:
         return
     from covey import config
-    from covey.git.run import try_git
+    from covey.git.project import has_remote
 
     project = client.project()
     try:
@@ -129,21 +54,21 @@ def wrong_settings(client: Client) -> Iterator[str]:
         said = f"{error.message} {error.hint}".strip()
         yield f"covey.toml makes no sense; the settings from before hold until it does: {plain(said)}"
         return
-    if remote and try_git("remote", "get-url", "--", remote, at=project.common).returncode != 0:
+    if remote and not has_remote(project, remote):
         yield f"merge.push names the remote {remote!r}, which git does not know (git remote -v)."
 
 
 def _queue_branch(args: Namespace, client: Client) -> int:
-    from covey.cli.branches import wish
     from covey.cli.main import only_owner
+    from covey.cli.merging.branches import request_for
 
     only_owner("merge queue BRANCH")
-    asked = wish(client.project(), args.branch, args.title, args.priority)
+    asked = request_for(client.project(), args.branch, args.title, args.priority)
     if not args.wait:
         answer = client.ask("merge.queue", fields=asked)
         reply(args, answer, _queued(answer.value, asked, client))
         return 0
-    from covey.cli.daemon import errand
+    from covey.cli.project.daemon import errand
 
     with errand(client):
         answer = client.ask("merge.queue", fields=asked)
@@ -154,33 +79,21 @@ def _queue_branch(args: Namespace, client: Client) -> int:
         print(escaped(json.dumps(now, ensure_ascii=False)))
     else:
         print(_came_to(now, f"{now['id']}: {now['task']}"))
-    return {"landed": 0, "reverted": 0, "rejected": 1, "withdrawn": 1}.get(now["state"], WAITS)
+    return {"landed": 0, "reverted": 0, "rejected": 1, "withdrawn": 1}.get(now["state"], NEEDS_PERSON_EXIT)
 
 
-def _queued(merge: dict[str, Any], asked: dict[str, Any], client: Client) -> str:
+def _queued(merge: Json, asked: Json, client: Client) -> str:
     said = f"Queued {merge['id']}: {merge['task']} {plain(asked['title'])} ({merge['commit'][:12]})"
     now = client.ask("merge.show", {"id": merge["id"]}).value
     if now["person"]:
         return f"{said}\n  It {_waits(now) or 'waits for you'}\n  covey merge approve {merge['id']} lets it land"
     still = _stands_still(client.ask("queue.show").value)
-    return said + (f"; it waits: {still}" if still else "") + _nobody(client)
+    return said + (f"; it waits: {still}" if still else "") + _nobody(client.url is not None)
 
 
-def _nobody(client: Client) -> str:
+def _nobody(at_work: bool) -> str:
     """Return what to say where no daemon is that would do what was asked for."""
-    return "" if client.url is not None else "; no daemon runs (covey up)"
-
-
-def show(args: Namespace, client: Client) -> None:
-    """Show one merge whole."""
-    answer = client.ask("merge.show", {"id": args.id})
-    reply(args, answer, train.card(answer.value))
-
-
-def why(args: Namespace, client: Client) -> None:
-    """Say why a merge is where it is."""
-    answer = client.ask("merge.why", {"id": args.id})
-    reply(args, answer, train.reasons(answer.value, at_work=client.url is not None))
+    return "" if at_work else "; no daemon runs (covey up)"
 
 
 def log(args: Namespace, client: Client) -> None:
@@ -190,7 +103,7 @@ def log(args: Namespace, client: Client) -> None:
     if args.full:
         _print_all(args, client, gate)
         return
-    shown = train.gate_card(answer.value)
+    shown = train_view.gate_card(answer.value)
     if answer.value["state"] != "failed" and not args.json:
         shown += _tail(client, gate)
     reply(args, answer, f"{shown}\n\ncovey merge log {gate} --full prints all of it")
@@ -208,11 +121,11 @@ def _gate_of(client: Client, merge: str) -> str:
     return str((telling or gates)[0]["id"])
 
 
-def _no_gate(merge: dict[str, Any]) -> Refused:
+def _no_gate(merge: Json) -> Refused:
     if merge["untested"]:
         return Refused(f"No gate tested {merge['id']}: it was let pass untested.", hint="merge.check names a gate.")
     tells = f"covey merge why {merge['id']} tells"
-    if merge["state"] in train.ENDED:
+    if merge["state"] in train_view.ENDED:
         return Refused(f"{merge['id']} was in no gate, and is {merge['state']}.", hint=f"{tells} why.")
     return Refused(f"{merge['id']} was in no gate yet.", hint=f"{tells} what it waits for.")
 
@@ -220,7 +133,7 @@ def _no_gate(merge: dict[str, Any]) -> Refused:
 def _tail(client: Client, gate: str) -> str:
     """Return the end of what a gate printed, if that is there."""
     try:
-        text = client.ask("gate.log", {"id": gate}, {"since": -TAIL}).value["text"]
+        text = client.ask("gate.log", {"id": gate}, {"since": -TAIL_BYTES}).value["text"]
     except CoveyError as error:
         return f"\n\n({error.message})"
     return f"\n\n{prose(text.rstrip())}" if text.strip() else "\n\n(it printed nothing)"
@@ -247,7 +160,7 @@ def approve(args: Namespace, client: Client) -> int:
         answer = client.ask("merge.approve", {"id": args.id}, {})
         reply(args, answer, _came_to(answer.value, f"Approved {answer.value['id']}: {answer.value['task']}"))
         return 0
-    from covey.cli.daemon import errand
+    from covey.cli.project.daemon import errand
 
     before = client.ask("merge.show", {"id": args.id}).value
     if before["state"] not in ("review", "queued"):
@@ -259,28 +172,42 @@ def approve(args: Namespace, client: Client) -> int:
     return 1 if now["state"] == "rejected" else 0
 
 
-def _until_ended(client: Client, merge: str) -> dict[str, Any]:
+def _until_ended(client: Client, merge: str) -> Json:
     """Wait until a merge has ended, or waits for what only a person can bring about."""
     begun, told, stuck_since = time.monotonic(), False, 0.0
     while True:
         if not told and time.monotonic() - begun > 1:
             print(f"{merge} is tested as it would land ...", file=sys.stderr, flush=True)
             told = True
-        now: dict[str, Any] = client.ask("merge.show", {"id": merge}).value
-        whole = (now["waits"] or "").startswith("for the queue, ")  # which cannot go on
-        stuck = now["person"] or whole or (now["state"] in ("queued", "passed") and now["reason"])
-        stuck_since = (stuck_since or time.monotonic()) if stuck else 0.0
-        patience = FOR_QUEUE if whole else FOR_MAIN if now["state"] == "passed" else 0.0
-        is_over = stuck and time.monotonic() - stuck_since >= patience
-        if now["state"] not in ("queued", "testing", "passed") or is_over:
+        now: Json = client.ask("merge.show", {"id": merge}).value
+        stuck_since = (stuck_since or time.monotonic()) if _is_stuck(now) else 0.0
+        if stuck_since and time.monotonic() - stuck_since >= _patience(now):
             return now
-        queue = client.ask("queue.show").value
-        if (_stands_still(queue) and not now["gate"]) or (queue["frozen"] and now["state"] == "passed"):
+        if now["state"] not in ("queued", "testing", "passed") or _is_kept(now, client.ask("queue.show").value):
             return now
         time.sleep(0.05)
 
 
-def _stands_still(queue: dict[str, Any]) -> str | None:
+def _is_stuck(merge: Json) -> bool:
+    """Say whether a merge waits for something that the queue itself may never bring about."""
+    return bool(merge["person"] or merge["stuck"] or (merge["state"] in ("queued", "passed") and merge["reason"]))
+
+
+def _patience(merge: Json) -> float:
+    """Return for how many seconds a stuck merge may still go on by itself."""
+    if merge["stuck"]:
+        return QUEUE_TIMEOUT_S
+    return MAIN_TIMEOUT_S if merge["state"] == "passed" else 0.0
+
+
+def _is_kept(merge: Json, queue: Json) -> bool:
+    """Say whether a person keeps the queue from going on with a merge."""
+    if merge["state"] == "passed" and queue["frozen"]:
+        return True
+    return _stands_still(queue) is not None and not merge["gate"]
+
+
+def _stands_still(queue: Json) -> str | None:
     """Return what keeps the whole queue from testing anything, if something does."""
     if queue["halted"]:
         return "the queue has halted (covey merge queue tells why)"
@@ -289,7 +216,7 @@ def _stands_still(queue: dict[str, Any]) -> str | None:
     return "the fleet is paused (covey resume)" if queue["fleet_paused"] else None
 
 
-def _came_to(merge: dict[str, Any], said: str) -> str:
+def _came_to(merge: Json, said: str) -> str:
     match merge["state"]:
         case "landed":
             return f"{said} landed in {merge['landed'][:12]}"
@@ -303,7 +230,7 @@ def _came_to(merge: dict[str, Any], said: str) -> str:
             return f"{said} {_waits(merge) or 'may land'}"
 
 
-def _waits(merge: dict[str, Any]) -> str:
+def _waits(merge: Json) -> str:
     """Return for what a merge waits, "" if that is not known."""
     what = plain(merge.get("waits") or merge["reason"] or "")
     return f"waits {what}" if what.startswith("for ") else f"waits: {what}" if what else ""
@@ -312,12 +239,12 @@ def _waits(merge: dict[str, Any]) -> str:
 def land(args: Namespace, client: Client) -> None:
     """Say that work is on main, after looking whether it is."""
     from covey import config
-    from covey.git.project import has_commit_on
+    from covey.git.candidates.candidates import committed_on
 
     project = client.project()
     commit = whole_hash(client.folder, args.commit)
     main = config.load(project.root).target
-    if not has_commit_on(project, commit, main):
+    if committed_on(project, commit, main) is None:
         raise Refused(
             f"{args.commit} is not on {main}.", hint=f"Merge it into {main} first; covey.toml names the branch."
         )
@@ -338,25 +265,14 @@ def reject(args: Namespace, client: Client) -> None:
     reply(args, answer, f"Rejected {answer.value['id']}: {what}")
 
 
-def hold(args: Namespace, client: Client) -> None:
-    """Let a merge wait for a person."""
-    answer = client.ask("merge.hold", {"id": args.id}, _reason(args))
-    merge = answer.value["id"]
-    reply(args, answer, f"Held {merge}: it waits until you approve it (covey merge approve {merge})")
-
-
-def drop(args: Namespace, client: Client) -> None:
-    """Take a merge out of the queue."""
-    answer = client.ask("merge.drop", {"id": args.id}, _reason(args))
-    merge, task = answer.value["id"], answer.value["task"]
-    reply(
-        args,
-        answer,
-        f"Dropped {merge}: {task} is blocked, its work stays on {plain(answer.value['branch'])}\n"
-        f"  covey merge retry {merge} brings it back as it is, covey task edit {task} --status todo lets it be\n"
+def _dropped(merge: Json, args: Namespace) -> str:
+    if merge["reverts"] is not None:
+        return f"Dropped {merge['id']}: {merge['reverts']} stays on main"
+    task = merge["task"]
+    return (
+        f"Dropped {merge['id']}: {task} is blocked, its work stays on {plain(merge['branch'])}\n"
+        f"  covey merge retry {merge['id']} brings it back as it is, covey task edit {task} --status todo lets it be\n"
         f'  worked on again, covey task drop {task} "REASON" ends it'
-        if answer.value["reverts"] is None
-        else f"Dropped {merge}: {answer.value['reverts']} stays on main",
     )
 
 
@@ -367,13 +283,13 @@ def retry(args: Namespace, client: Client) -> None:
     new = "" if args.id == merge["id"] else f" as {merge['id']}"
     commit = f" at {merge['commit'][:12]}" if merge["commit"] else ""
     where = "waits for a review" if merge["state"] == "review" else "is in the queue again"
-    said = f"{args.id} {where}{new}: {merge['task']}{commit}{_nobody(client)}"
+    said = f"{args.id} {where}{new}: {merge['task']}{commit}{_nobody(client.url is not None)}"
     reply(args, answer, said + _newer(merge, client))
 
 
-def _newer(merge: dict[str, Any], client: Client) -> str:
+def _newer(merge: Json, client: Client) -> str:
     """Say that a branch has commits that are not in a merge of it."""
-    from covey.git.candidates import resolve
+    from covey.git.candidates.candidates import resolve
 
     tip = resolve(client.project(), f"refs/heads/{merge['branch']}")
     if tip is None or merge["commit"] in (None, tip):
@@ -382,60 +298,9 @@ def _newer(merge: dict[str, Any], client: Client) -> str:
     return f"\n  {plain(merge['branch'])} is at {tip[:12]} by now, which is not in that; to land it: {how}"
 
 
-def revert(args: Namespace, client: Client) -> None:
-    """Take landed work out of main again."""
-    answer = client.ask("merge.revert", {"id": args.id}, _reason(args) | ({"reopen": True} if args.reopen else {}))
-    made = answer.value
-    goes_on = f"; covey merge approve {made['id']} lets it land" if made["state"] == "review" else _nobody(client)
-    reply(args, answer, f"Queued {made['id']}: {made['task']} takes {made['reverts']} out again{goes_on}")
-
-
-def pause(args: Namespace, client: Client) -> None:
-    """Let the queue stand still."""
-    answer = client.ask("queue.pause", fields=_reason(args))
-    reply(args, answer, f"The queue is {paint('paused')}: what is tested ends, nothing more lands (covey merge resume)")
-
-
-def resume(args: Namespace, client: Client) -> None:
-    """Let the queue go on."""
-    answer = client.ask("queue.resume", fields={})
-    reply(args, answer, "The queue goes on" + _nobody(client))
-
-
-def freeze(args: Namespace, client: Client) -> None:
-    """Keep main where it is."""
-    answer = client.ask("queue.freeze", fields=_reason(args))
-    said = f"{answer.value['branch']} is {paint('frozen')}: tests go on, what passes waits for it (covey merge thaw)"
-    reply(args, answer, said)
-
-
-def thaw(args: Namespace, client: Client) -> None:
-    """Let main move again."""
-    answer = client.ask("queue.thaw", fields={})
-    reply(args, answer, f"{answer.value['branch']} moves again" + _nobody(client))
-
-
-def _reason(args: Namespace) -> dict[str, str]:
-    return {"reason": " ".join(args.reason)} if args.reason else {}
-
-
-def journal(args: Namespace, client: Client) -> None:
-    """List what main was and is."""
-    answer = client.ask("landing.list", fields=body_of(args, "limit"))
-    reply(args, answer, train.journal(answer.value) or "Nothing has landed yet.")
-
-
-def flakes(args: Namespace, client: Client) -> None:
-    """List the tests that cannot be relied on."""
-    answer = client.ask("flake.list", fields=body_of(args, "limit"))
-    reply(args, answer, train.flakes(answer.value) or "No test has flaked.")
-
-
-def simulate(args: Namespace, client: Client) -> None:
-    """Print what a strategy makes of a world."""
-    from covey.cli import simulate
-
-    simulate.run(args, client)
+def _reverted(made: Json, args: Namespace) -> str:
+    goes_on = f"; covey merge approve {made['id']} lets it land" if made["state"] == "review" else _nobody(args.at_work)
+    return f"Queued {made['id']}: {made['task']} takes {made['reverts']} out again{goes_on}"
 
 
 def whole_hash(folder: str, name: str) -> str:
@@ -444,54 +309,90 @@ def whole_hash(folder: str, name: str) -> str:
         return name
     from pathlib import Path
 
-    from covey.git.run import try_git
+    from covey.git.here import commit_named
 
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    asked = try_git(*words, at=Path(folder), discover=True)
-    if asked.returncode != 0:
-        raise Invalid(f"git knows no commit {name[:80]!r} here.", hint="git log shows the commits.")
-    return asked.stdout.decode().strip()
+    return commit_named(Path(folder), name)
 
 
+MERGE = option("id", metavar="MERGE", help="a merge such as merge-12, or a task such as T-4 for its newest merge")
+WHY = option("reason", nargs="*", metavar="REASON", help="why, for the record")
+LIMIT = option("--limit", type=whole_number(1, 1000), metavar="N", help="how many")
 COMMANDS = {
-    "list": Command("list what wants to land: state, place in the train, and what it waits for", _list_arguments,
-                    list_merges, example="covey merge list --all"),
-    "queue": Command("show the train at a glance, or queue a branch from outside covey", _queue_arguments, queue,
-                     example="covey merge queue\ncovey merge queue feature/login --title \"Let people log in\" --wait"),
-    "show": Command("show one merge whole: author, gates, clashes, landing, cost", _one_arguments, show,
+    "list": Command("list the merges: their state, place in the queue, and what each waits for", (
+        flag("--all", "include merges that have ended"),
+        option("--limit", type=whole_number(1, 1000), metavar="N", help="how many (default 200)"),
+    ), asking("merge.list", "limit", "all", show=lambda merges, args:
+              rows(merges, at_work=args.at_work) or ("No merges." if args.all else "Nothing wants to land.")),
+                    example="covey merge list --all"),
+    "queue": Command("show the merge queue, or add a branch of your own to it", (
+        option("branch", nargs="?", metavar="BRANCH", help="a branch of your own to test and land"),
+        option("--title", metavar="TEXT", help="the title of its task (default: the subject of its newest commit)"),
+        option("--priority", type=whole_number(-1_000_000, 1_000_000), metavar="N", help="a larger number goes first"),
+        flag("--wait", "wait until it has landed; exit code 3 if a person has to decide first"),
+    ), queue, example="covey merge queue\ncovey merge queue feature/login --title \"Let people log in\" --wait"),
+    "show": Command("show everything about a merge: author, gates, conflicts, landing, cost", MERGE,
+                    asking("merge.show", show=lambda merge, _: train_view.card(merge)),
                     example="covey merge show merge-12"),
-    "why": Command("say in plain words why a merge is where it is, and what you can do", _one_arguments, why,
+    "why": Command("explain why a merge is where it is, and what you can do", MERGE,
+                   asking("merge.why", show=lambda why, args: train_view.reasons(why, at_work=args.at_work)),
                    example="covey merge why merge-12"),
-    "log": Command("print what the gate said: failing tests, error lines, the end; or all of it", _log_arguments, log,
-                   example="covey merge log merge-12\ncovey merge log merge-12 --gate gate-31 --full",
+    "log": Command("print the output of a gate: failing tests, error lines and the end, or all of it", (
+        option("id", metavar="MERGE", help="for example merge-12, its task, or a gate such as gate-31"),
+        option("--gate", metavar="GATE", help="which gate (default: that of its landing, else the last that failed)"),
+        flag("--full", "print everything, not only what says why it failed"),
+    ), log, example="covey merge log merge-12\ncovey merge log merge-12 --gate gate-31 --full",
                    prints="the gate as REST answers it, with --full what it printed"),
-    "approve": Command("let reviewed work into the queue", _one_arguments, approve,
-                       example="covey merge approve merge-12"),
-    "reject": Command("send work back to its author", _reject_arguments, reject,
+    "approve": Command("approve work, so that it can land", MERGE, approve, example="covey merge approve merge-12"),
+    "reject": Command("send work back to its author",
+                      (MERGE, either("reason", "REASON", "what its author has to fix")), reject,
                       example='covey merge reject merge-12 "The test for the empty case is missing"'),
-    "hold": Command("let a merge wait until a person approves it", _perhaps_arguments, hold, owner=True,
+    "hold": Command("hold a merge back until a person approves it", (MERGE, WHY),
+                    asking("merge.hold", "reason", show=lambda merge, _:
+                           f"Held {merge['id']}: it waits until you approve it (covey merge approve {merge['id']})"),
+                    owner=True,
                     example='covey merge hold merge-12 "I want to see the migration first"'),
-    "retry": Command("bring rejected or dropped work into the queue again, as it is", _one_arguments, retry,
+    "retry": Command("queue rejected or dropped work again, unchanged", MERGE, retry,
                      owner=True, example="covey merge retry merge-12"),
-    "drop": Command("take a merge out of the queue; its task is blocked until you decide", _perhaps_arguments, drop,
-                    owner=True, example='covey merge drop merge-12 "Not this week"'),
-    "revert": Command("take landed work out of main again: built, tested and landed like any other merge",
-                      _revert_arguments, revert, owner=True,
+    "drop": Command("take a merge out of the queue; its task stays blocked until you decide", (MERGE, WHY),
+                    asking("merge.drop", "reason", show=_dropped), owner=True,
+                    example='covey merge drop merge-12 "Not this week"'),
+    "revert": Command("undo landed work: the revert is tested and landed like any other merge",
+                      (MERGE, WHY, flag("--reopen", "reopen its task once the revert has landed")),
+                      asking("merge.revert", "reason", "reopen", show=_reverted), owner=True,
                       example='covey merge revert merge-12 --reopen "It breaks the import of old files"'),
-    "land": Command("say that work is on main, in a commit that main has", _land_arguments, land, owner=True,
-                    example="covey merge land merge-12 HEAD"),
-    "pause": Command("let the queue test and land nothing more", _why_arguments, pause, owner=True,
-                     example='covey merge pause "The release is being cut"'),
-    "resume": Command("let the queue go on, also after main was found red", _nothing, resume, owner=True,
-                      example="covey merge resume"),
-    "freeze": Command("keep main where it is while testing goes on", _why_arguments, freeze, owner=True,
+    "land": Command("record that work is already on main, in a commit that main has",
+                    (MERGE, either("commit", "COMMIT", "the commit on main that has the work, as git names it",
+                                   value="COMMIT", many=False)),
+                    land, owner=True, example="covey merge land merge-12 HEAD"),
+    "pause": Command("pause the queue: nothing more is tested or landed", WHY,
+                     asking("queue.pause", "reason", show=lambda _, args:
+                            f"The queue is {paint('paused')}: what is tested ends, nothing more lands"
+                            " (covey merge resume)"),
+                     owner=True, example='covey merge pause "The release is being cut"'),
+    "resume": Command("resume the queue, also after main failed its own gate", (),
+                      asking("queue.resume", show=lambda _, args: f"The queue goes on{_nobody(args.at_work)}"),
+                      owner=True, example="covey merge resume"),
+    "freeze": Command("freeze main: tests go on, but nothing lands", WHY,
+                      asking("queue.freeze", "reason", show=lambda queue, _:
+                             f"{queue['branch']} is {paint('frozen')}: tests go on, what passes waits for it"
+                             " (covey merge thaw)"), owner=True,
                       example='covey merge freeze "Demo until noon"'),
-    "thaw": Command("let main move again, to all that passed meanwhile", _nothing, thaw, owner=True,
-                    example="covey merge thaw"),
-    "journal": Command("list the landings: what main was and is, after which gate, and where it was pushed",
-                       _limit_arguments, journal, example="covey merge journal --limit 20"),
-    "flakes": Command("list the tests that failed and then passed on the same tree", _limit_arguments, flakes,
+    "thaw": Command("unfreeze main, and land what passed in the meantime", (),
+                    asking("queue.thaw", show=lambda queue, args:
+                           f"{queue['branch']} moves again{_nobody(args.at_work)}"),
+                    owner=True, example="covey merge thaw"),
+    "journal": Command("list the landings: how main moved, after which gate, and where it was pushed", LIMIT,
+                       asking("landing.list", "limit",
+                              show=lambda found, _: train_view.journal(found) or "Nothing has landed yet."),
+                       example="covey merge journal --limit 20"),
+    "flakes": Command("list the tests that failed and then passed on the same tree", LIMIT,
+                      asking("flake.list", "limit",
+                             show=lambda found, _: train_view.flakes(found) or "No test has flaked."),
                       example="covey merge flakes"),
-    "simulate": Command("try a strategy of the queue in a world that is written down", _simulate_arguments, simulate,
-                        example="covey merge simulate world.json --strategy prefix", prints="JSON, as without it"),
+    "simulate": Command("simulate a strategy of the merge queue on a workload from a file", (
+        option("file", metavar="FILE", help="the workload as JSON; - is standard input"),
+        option("--strategy", choices=("serial", "prefix", "group"),
+               help="how the queue chooses what to test (default: as in covey.toml, else group)"),
+    ), later("merging.simulate", "run"), example="covey merge simulate world.json --strategy prefix",
+                        prints="JSON, as without it"),
 }  # fmt: skip

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from covey import config
-from covey.cli.client import Client
-from covey.cli.command import decode, standard_input
-from covey.core.queue import world
-from covey.core.queue.simulate import simulate
+from covey.cli.frame.client import Client
+from covey.cli.frame.command import contents
+from covey.core.merging.queue import world
+from covey.core.merging.queue.simulate import simulate
 from covey.errors import CoveyError, Invalid
 
 _DIGITS = 6
@@ -29,12 +29,9 @@ def run(args: Namespace, client: Client) -> None:
 
 def _json(file: str, folder: str) -> object:
     name = "standard input" if file == "-" else file
+    text = contents(file, folder)
     try:
-        data = standard_input() if file == "-" else (Path(folder) / file).read_bytes()
-    except OSError as error:
-        raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-    try:
-        return json.loads(decode(data, name).removeprefix("\ufeff"))
+        return json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         raise Invalid(f"{name} line {error.lineno} is not JSON: {error.msg}.") from None
     except (RecursionError, ValueError) as error:

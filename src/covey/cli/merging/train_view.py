@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 
-from covey.cli.command import width
-from covey.cli.show import age, clock, first_line, paint, plain, prose, spent, table
+from covey.cli.frame.client import Json
+from covey.cli.frame.command import width
+from covey.cli.frame.output import age, clock, first_line, paint, plain, prose, some, spent, table
 from covey.core.figures import one, span
+from covey.core.merging.merge_sentences import stands
+from covey.git.identity import task_branch
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-FEW = 6
+MAX_NAMES_SHOWN = 6
 """Merges of a gate that are named in a line."""
-MOST = 30
+MAX_LINES_SHOWN = 30
 """Merges that are shown of a long queue."""
 NOBODY = "No daemon runs, so nothing is tested and nothing lands (covey up)."
 BY_APPROVING = "No daemon runs; covey merge approve has one for as long as it takes to test and land this."
 ENDED = ("landed", "rejected", "withdrawn", "reverted")
 
 
-def rows(merges: list[dict[str, Any]], *, at_work: bool = True) -> str:
+def rows(merges: list[Json], *, at_work: bool = True) -> str:
     """Return merges in aligned columns: state, place in the train, whose, since when, and what it waits for.
 
     `at_work`: a daemon is there that tests them.
@@ -45,22 +44,25 @@ def rows(merges: list[dict[str, Any]], *, at_work: bool = True) -> str:
     )
 
 
-def _note(merge: dict[str, Any], *, at_work: bool) -> str:
+def _note(merge: Json, *, at_work: bool) -> str:
     """Return where the work is, and what becomes of it."""
     if merge["state"] == "landed":
         return f"in {merge['landed'][:12]}" + (", untested" if merge["untested"] else "")
-    own = "" if merge["branch"] == f"covey/{merge['task']}" else f"{merge['branch']} "
-    commit = (merge["commit"] or "")[:12]
-    why = f"in {merge['gate']}" if merge["gate"] else merge["waits"] or merge["reason"] or ""
+    branch = "" if merge["branch"] == task_branch(merge["task"]) else f"{merge['branch']} "
+    where = branch + (merge["commit"] or "")[:12]
+    return ": ".join(filter(None, (where, _becomes(merge, at_work=at_work))))
+
+
+def _becomes(merge: Json, *, at_work: bool) -> str:
     if merge["state"] == "testing" and not at_work:
-        why = "nobody tests it, as no daemon runs (covey up)"
-    return f"{own}{commit}" + (f": {why}" if why and (own or commit) else why)
+        return "nobody tests it, as no daemon runs (covey up)"
+    return f"in {merge['gate']}" if merge["gate"] else merge["waits"] or merge["reason"] or ""
 
 
 # The whole queue
 
 
-def glance(queue: dict[str, Any], *, at_work: bool = True) -> str:
+def glance(queue: Json, *, at_work: bool = True) -> str:
     """Return the train at a glance; `at_work`: a daemon is there that lets it go on."""
     asking = [merge for merge in queue["merges"] if is_asking(merge)]
     waiting = [merge for merge in queue["merges"] if not merge["gate"] and merge not in asking]
@@ -76,50 +78,49 @@ def glance(queue: dict[str, Any], *, at_work: bool = True) -> str:
     return "\n".join([*lines, _landed(queue)])
 
 
-def is_asking(merge: dict[str, Any]) -> bool:
+def is_asking(merge: Json) -> bool:
     """Say whether a merge waits for a person who approves or rejects it."""
     return bool(merge["person"]) and merge["state"] in ("review", "queued")
 
 
-def _head(queue: dict[str, Any]) -> str:
+def _head(queue: Json) -> str:
     slots = f", {one(queue['slots'], 'gate')} at a time" if queue["slots"] else ""
     gate = "" if queue["checked"] else "; merge.check is not set, so nothing is tested"
     return f"The queue lands on {queue['branch']}: strategy {queue['strategy']}{slots}{gate}"
 
 
-def stops(queue: dict[str, Any], word: Callable[[str], str] = paint) -> Iterator[str]:
+def stops(queue: Json) -> Iterator[str]:
     """Yield what keeps the queue from testing, from moving main or from reaching the remote."""
     if queue["halted"]:
-        yield f"{word('halted')}: {plain(queue['halted'])} (covey merge resume tries main again)"
+        yield f"{paint('halted')}: {plain(queue['halted'])} (covey merge resume tries main again)"
     if queue["paused"]:
-        yield f"{word('paused')}{_by_whom(queue, 'paused')} (covey merge resume)"
+        yield f"{paint('paused')}{_by_whom(queue, 'paused')} (covey merge resume)"
     if queue["frozen"]:
-        yield f"{word('frozen')}{_by_whom(queue, 'frozen')} (covey merge thaw)"
+        yield f"{paint('frozen')}{_by_whom(queue, 'frozen')} (covey merge thaw)"
     if queue["fleet_paused"]:
-        yield f"the whole fleet is {word('paused')} (covey resume)"
+        yield f"the whole fleet is {paint('paused')} (covey resume)"
     yield from (plain(each) for each in (*queue["troubles"], *queue["limits"]))
 
 
-def _by_whom(queue: dict[str, Any], state: str) -> str:
+def _by_whom(queue: Json, state: str) -> str:
     by = f" by {queue[f'{state}_by']}" if queue[f"{state}_by"] else ""
     since = f" since {clock(queue[f'{state}_since'])}" if queue[f"{state}_since"] else ""
     return by + since + (f": {plain(queue[f'{state}_why'])}" if queue[f"{state}_why"] else "")
 
 
-def _gate_line(gate: dict[str, Any]) -> str:
-    names = gate["merges"] or ["main alone"]
-    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+def _gate_line(gate: Json) -> str:
+    names = some(gate["merges"] or ["main alone"], MAX_NAMES_SHOWN)
     took = span(time.time() - gate["started"])
-    return f"{gate['id']:<9} {gate['slot']:>2}  {gate['purpose']:<6} {took:>7}  {', '.join(names[:FEW])}{more}"
+    return f"{gate['id']:<9} {gate['slot']:>2}  {gate['purpose']:<6} {took:>7}  {names}"
 
 
-def _waiting_line(merge: dict[str, Any]) -> str:
+def _waiting_line(merge: Json) -> str:
     place = f"#{merge['place']}" if merge["place"] else ""
     why = plain(merge["waits"] or merge["title"])
     return f"{place:<4} {merge['id']:<10} {paint(merge['state'], 7)} {merge['task']:<6} {why}"
 
 
-def _asking_line(merge: dict[str, Any]) -> str:
+def _asking_line(merge: Json) -> str:
     why = plain(merge["waits"] or merge["reason"] or "")
     return f"{merge['id']:<10} {paint(merge['state'], 7)} {merge['task']:<6} {plain(merge['title'])}: {why}"
 
@@ -127,8 +128,8 @@ def _asking_line(merge: dict[str, Any]) -> str:
 def _part(title: str, lines: list[str]) -> list[str]:
     if not lines:
         return []
-    shown = [f"  {_cut(line)}" for line in lines[:MOST]]
-    more = [f"  ... and {len(lines) - MOST:,} more"] if len(lines) > MOST else []
+    shown = [f"  {_cut(line)}" for line in lines[:MAX_LINES_SHOWN]]
+    more = [f"  ... and {len(lines) - MAX_LINES_SHOWN:,} more"] if len(lines) > MAX_LINES_SHOWN else []
     return [f"{title}:", *shown, *more]
 
 
@@ -138,7 +139,7 @@ def _cut(line: str) -> str:
     return line if not os.isatty(1) or "\x1b" in line or len(line) <= room else line[: room - 1] + "…"
 
 
-def _landed(queue: dict[str, Any]) -> str:
+def _landed(queue: Json) -> str:
     last = queue["last"]
     when = f", the last {age(last['made'])} ({last['id']})" if last else ""
     failed = f"; {queue['rejected']} of the last {queue['ended']} were rejected" if queue["ended"] else ""
@@ -149,7 +150,7 @@ def _landed(queue: dict[str, Any]) -> str:
 # One merge
 
 
-def card(merge: dict[str, Any]) -> str:
+def card(merge: Json) -> str:
     """Return a merge whole."""
     author = f"{merge['session']} ({merge['agent']})" if merge["agent"] else merge["session"]
     landing = merge["landed_by"]
@@ -163,7 +164,7 @@ def card(merge: dict[str, Any]) -> str:
         ("priority", str(merge["priority"]) if merge["priority"] else None),
         ("needs", ", ".join(merge["needs"])),
         ("clashes with", ", ".join(merge["against"])),
-        ("paths", _some([plain(path) for path in merge["paths"]])),
+        ("paths", some([plain(path) for path in merge["paths"]], MAX_NAMES_SHOWN)),
         ("takes out", merge["reverts"]),
         ("approved by", merge["approved_by"]),
         ("now in", merge["gate"]),
@@ -182,25 +183,22 @@ def card(merge: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
-
-
-def _ended_gate(gate: dict[str, Any], merge: str) -> str:
+def _ended_gate(gate: Json, merge: str) -> str:
     others = [name for name in gate["merges"] if name != merge]
-    company = f"with {_some(others)}" if others else "alone"
+    company = f"with {some(others, MAX_NAMES_SHOWN)}" if others else "alone"
     took = span(gate["seconds"] if gate["seconds"] is not None else time.time() - gate["started"])
-    what = f": {_some([plain(test) for test in gate['failures']])}" if gate["failures"] else ""
+    failed = some([plain(test) for test in gate["failures"]], MAX_NAMES_SHOWN)
+    what = f": {failed}" if gate["failures"] else ""
     return f"{gate['id']:<9} {paint(gate['state'], 7)} {gate['purpose']:<6} {took:>7}  {company}{what}"
 
 
-def _landing_line(landing: dict[str, Any]) -> str:
+def _landing_line(landing: Json) -> str:
     pushed = f", pushed to {landing['remote']} {age(landing['pushed'])}" if landing["remote"] else ""
     tested = f"after {landing['gate']}" if landing["gate"] else "untested"
     return f"{landing['id']}, {clock(landing['made'])}, {tested}{pushed}"
 
 
-def reasons(why: dict[str, Any], *, at_work: bool = True) -> str:
+def reasons(why: Json, *, at_work: bool = True) -> str:
     """Return why a merge is where it is; `at_work`: a daemon is there that lets it go on."""
     away = not at_work and why["state"] not in ENDED
     because = list(why["because"])
@@ -208,7 +206,9 @@ def reasons(why: dict[str, Any], *, at_work: bool = True) -> str:
         because[:1] = ["It was under test when the daemon ended, and is tested again by the next."]
     nobody = BY_APPROVING if why["state"] == "review" else NOBODY
     because = [*([nobody] if away else []), *because]
-    lines = [f"{why['merge']} ({why['task']}) is {paint(why['state'])}.", *(f"  {plain(each)}" for each in because)]
+    how = stands(why["state"], whose="a" if os.environ.get("COVEY_TOKEN") else "your")
+    how = how.replace(why["state"], paint(why["state"]))
+    lines = [f"{why['merge']} ({why['task']}) {how}.", *(f"  {plain(each)}" for each in because)]
     steps = [*(["covey up"] if away and nobody is NOBODY else []), *why["next"]]
     if steps:
         lines += ["What you can do:", *(f"  {plain(each)}" for each in steps)]
@@ -218,18 +218,18 @@ def reasons(why: dict[str, Any], *, at_work: bool = True) -> str:
 # Gates and landings
 
 
-def gate_card(gate: dict[str, Any]) -> str:
+def gate_card(gate: Json) -> str:
     """Return what a gate came to: the tests that failed, and the lines that say why."""
     took = f" after {span(gate['seconds'])}" if gate["seconds"] is not None else ""
-    tested = _some(gate["merges"]) or "main alone"
+    tested = some(gate["merges"], MAX_NAMES_SHOWN) or "main alone"
     lines = [f"{gate['id']} {paint(gate['state'])}{took}: {gate['commit'][:12]} with {tested}"]
     if gate["why"]:
         lines.append(f"  {plain(gate['why'])}")
     if gate["step"]:
         lines.append(f"  the check that failed: {plain(gate['step'])}" + _code(gate["code"]))
-    lines += [f"  failed: {plain(test)}" for test in gate["failures"][:MOST]]
-    if len(gate["failures"]) > MOST:
-        lines.append(f"  ... and {len(gate['failures']) - MOST:,} more")
+    lines += [f"  failed: {plain(test)}" for test in gate["failures"][:MAX_LINES_SHOWN]]
+    if len(gate["failures"]) > MAX_LINES_SHOWN:
+        lines.append(f"  ... and {len(gate['failures']) - MAX_LINES_SHOWN:,} more")
     return "\n".join([*lines, *(["", prose(gate["summary"].rstrip())] if gate["summary"] else [])])
 
 
@@ -239,7 +239,7 @@ def _code(code: int | None) -> str:
     return f" (exit code {code})" if code >= 0 else f" (signal {-code})"
 
 
-def journal(landings: list[dict[str, Any]]) -> str:
+def journal(landings: list[Json]) -> str:
     """Return the landing journal in aligned columns."""
     return table(
         (
@@ -249,12 +249,12 @@ def journal(landings: list[dict[str, Any]]) -> str:
             f"{landing['before'][:10]}..{landing['commit'][:10]}",
             landing["gate"] or "untested",
             f"pushed to {landing['remote']}" if landing["remote"] else "",
-            _some(landing["merges"]),
+            some(landing["merges"], MAX_NAMES_SHOWN),
         )
         for landing in landings
     )
 
 
-def flakes(found: list[dict[str, Any]]) -> str:
+def flakes(found: list[Json]) -> str:
     """Return tests that flaked in aligned columns."""
     return table((flake["test"], f"{flake['times']}x", f"last {age(flake['last'])}", flake["gate"]) for flake in found)

@@ -6,38 +6,25 @@ import json
 import os
 import re
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.show import clock, escaped, plain, spent
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, option
+from covey.cli.frame.output import clock, escaped, plain, spent
 from covey.core.figures import span
 from covey.errors import Invalid, NotFound
-from covey.git import blame
-from covey.git.candidates import is_ancestor
-from covey.git.project import Project
-from covey.git.run import try_git
+from covey.git import blame, here
+from covey.git.blame import Origin
+from covey.git.candidates.candidates import is_ancestor
+from covey.git.project import Project, blob
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from covey.git.blame import Origin
-
-BODY = 6
+MAX_BODY_LINES = 6
 """Lines of a task's body that are shown."""
-TEXT = 4000
+MAX_LINE_CHARS = 4000
 """Characters of a line that are looked for in a transcript."""
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>[0-9]{1,9})(?::[0-9]+)?", re.DOTALL)
-
-
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("place", metavar="FILE:LINE", help="for example src/cart.py:42")
-    parser.add_argument(
-        "--at", metavar="COMMIT", help="the file as it is in this commit or branch (default: as it lies)"
-    )
 
 
 def why(args: Namespace, client: Client) -> None:
@@ -53,9 +40,18 @@ def why(args: Namespace, client: Client) -> None:
     origin = blame.who(project, file, number, args.at)
     text = _line(project, file, number, args.at)
     task, merge = _named(project, client, origin)
-    fields = {"path": origin.path, "commit": origin.commit, "text": text[:TEXT], "task": task, "merge": merge}
+    fields = {"path": origin.path, "commit": origin.commit, "text": text[:MAX_LINE_CHARS], "task": task, "merge": merge}
     answer = client.ask("line.why", fields=fields).value
-    told = _told(origin, file, number, text, task) | answer
+    told = {
+        "file": file,
+        "line": number,
+        "text": text,
+        "author": origin.author,
+        "committed": origin.time,
+        "subject": origin.summary,
+        "names_task": task,
+        **answer,
+    }
     begun = int(_beginning(client))  # git knows whole seconds
     told["before_covey"] = answer["task"] is None and origin.time < begun
     print(escaped(json.dumps(told, ensure_ascii=False)) if args.json else "\n".join(_lines(told)))
@@ -64,8 +60,8 @@ def why(args: Namespace, client: Client) -> None:
 def _here(client: Client) -> Project:
     """Return the project with the checkout that we stand in, which may be another than its first."""
     project = client.project()
-    top = try_git("rev-parse", "--show-toplevel", at=Path(client.folder), discover=True)
-    return project if top.returncode != 0 else replace(project, root=Path(top.stdout.decode().strip()))
+    top = here.top(Path(client.folder))
+    return project if top is None else replace(project, root=top)
 
 
 def _from_the_top(project: Project, folder: str, file: str) -> str:
@@ -81,8 +77,7 @@ def _from_the_top(project: Project, folder: str, file: str) -> str:
 def _line(project: Project, file: str, number: int, rev: str | None) -> str:
     """Return the text of a line, "" if it cannot be read."""
     if rev is not None or project.bare:
-        shown = try_git("cat-file", "blob", f"{rev or 'HEAD'}:{file}", at=project.common)
-        data = shown.stdout
+        data = blob(project, f"{rev or 'HEAD'}:{file}")
     else:
         try:
             data = (project.root / file).read_bytes()
@@ -109,11 +104,9 @@ def _named(project: Project, client: Client, origin: Origin) -> tuple[str | None
     return found["task"], found["id"]
 
 
-def _brought(project: Project, commit: str, landed: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+def _brought(project: Project, commit: str, landed: dict[str, Json]) -> Json | None:
     """Return the merge that brought a commit to main with others: the first landed commit after it."""
-    asked = try_git("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD", at=project.root, discover=True)
-    later = asked.stdout.decode().split() if asked.returncode == 0 else []
-    merge = next((landed[each] for each in later if each in landed), None)
+    merge = next((landed[each] for each in blame.later(project, commit) if each in landed), None)
     if merge is None or (merge["onto"] and is_ancestor(project, commit, merge["onto"])):
         return None
     return merge
@@ -125,22 +118,10 @@ def _beginning(client: Client) -> float:
     return float(first[0]["time"]) if first else float("inf")
 
 
-def _told(origin: Origin, file: str, number: int, text: str, task: str | None) -> dict[str, Any]:
-    return {
-        "file": file,
-        "line": number,
-        "text": text,
-        "author": origin.author,
-        "committed": origin.time,
-        "subject": origin.summary,
-        "names_task": task,
-    }
-
-
 # For people
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
+def _lines(told: Json) -> Iterator[str]:
     yield f"{told['file']}:{told['line']}  {plain(told['text'].strip())}"
     yield _fact("commit", f"{told['commit'][:12]}  {clock(told['committed'])}  {told['author']}: {told['subject']}")
     task = told["task"]
@@ -150,14 +131,14 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
     yield from _merge(told)
     yield _fact("task", f"{task['id']}  {task['title']} ({task['status']})")
     body = [line for line in task["body"].splitlines() if line.strip()]
-    yield from (_fact("", line) for line in body[:BODY])
-    if len(body) > BODY:
+    yield from (_fact("", line) for line in body[:MAX_BODY_LINES])
+    if len(body) > MAX_BODY_LINES:
         yield _fact("", f"... covey task show {task['id']} shows all of it")
     yield from (_fact("done when", check) for check in task["done_when"])
     yield from _run(told)
 
 
-def _unknown(told: dict[str, Any]) -> str:
+def _unknown(told: Json) -> str:
     if told["names_task"]:
         return f"The commit names {plain(told['names_task'])}, which this board does not know."
     if told["before_covey"]:
@@ -165,7 +146,7 @@ def _unknown(told: dict[str, Any]) -> str:
     return "It came past covey: no task or landing of this board brought it."
 
 
-def _merge(told: dict[str, Any]) -> Iterator[str]:
+def _merge(told: Json) -> Iterator[str]:
     merge, landing, gate = told["merge"], told["landing"], told["gate"]
     if merge is None:
         return
@@ -182,7 +163,7 @@ def _merge(told: dict[str, Any]) -> Iterator[str]:
         yield _fact("approved by", told["approved_by"])
 
 
-def _run(told: dict[str, Any]) -> Iterator[str]:
+def _run(told: Json) -> Iterator[str]:
     run, passage = told["run"], told["passage"]
     if run is None:
         yield _fact(
@@ -209,8 +190,13 @@ def _fact(name: str, value: str) -> str:
 
 
 COMMAND = Command(
-    "say where a line comes from: its commit, merge, task, run, and the place in the transcript",
-    _arguments,
+    "trace a line to its commit, merge, task, run and the place in the transcript where it was written",
+    (
+        option("place", metavar="FILE:LINE", help="for example src/cart.py:42"),
+        option(
+            "--at", metavar="COMMIT", help="use the file as it is in this commit or branch (default: your working copy)"
+        ),
+    ),
     why,
     example="covey why src/cart.py:42\ncovey why src/cart.py:42 --at main",
     prints="one object: the line and its commit, and what REST answers of it",

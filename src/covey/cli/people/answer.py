@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser, text_of
-from covey.cli.inbox import how
-from covey.cli.show import first_line, reply
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, Parser, text_of
+from covey.cli.frame.output import first_line, reply
+from covey.cli.people.inbox import how
 from covey.core.figures import one
 from covey.errors import CoveyError, Invalid, Refused
-
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from typing import Any
 
 QUESTION = "question-"
 
 
 def _arguments(parser: Parser) -> None:
     parser.add_argument(
-        "id", nargs="?", metavar="QUESTION", help="for example question-12; may be left out if only one is open"
+        "id", nargs="?", metavar="QUESTION", help="for example question-12; not needed if only one is open"
     )
     parser.add_argument("text", nargs="*", metavar="TEXT", help="your answer in words; - reads it from standard input")
     decision = parser.add_mutually_exclusive_group()
-    decision.add_argument("--allow", action="store_true", help="let the agent do it this once")
-    decision.add_argument("--always", action="store_true", help="let every agent do it in this repository, from now on")
+    decision.add_argument("--allow", action="store_true", help="allow it this once")
     decision.add_argument(
-        "--deny", nargs="?", const="", metavar="WHY", help="do not let it; WHY tells the agent what to do instead"
+        "--always", action="store_true", help="allow it to every agent in this repository from now on"
+    )
+    decision.add_argument(
+        "--deny", nargs="?", const="", metavar="WHY", help="deny it; WHY tells the agent what to do instead"
     )
     parser.add_argument(
-        "--about", metavar="WORDS", help='with --always: less than the whole command, by its first words ("npm test")'
+        "--about", metavar="WORDS", help='with --always: allow every command that begins with these words ("npm test")'
     )
-    parser.add_argument("--all", action="store_true", help="answer all who ask the same")
+    parser.add_argument("--all", action="store_true", help="give the same answer to everyone who asked the same")
 
 
 def answer(args: Namespace, client: Client) -> None:
@@ -54,8 +52,8 @@ def _others(client: Client, id: str) -> list[str]:
     return [each for row in rows if row["kind"] == "question" and id in row["ids"] for each in row["ids"] if each != id]
 
 
-def _answer_others(client: Client, others: list[str], fields: dict[str, Any]) -> str:
-    """Answer the others alike, and return what is to be told of them; what was answered meanwhile is no trouble."""
+def _answer_others(client: Client, others: list[str], fields: Json) -> str:
+    """Answer the others alike, and return what is to be told of them; what was answered in the meantime is fine."""
     failed = [f"{id}: {why}" for id in others if (why := _trouble(client, id, fields)) is not None]
     if failed:
         done = len(others) - len(failed)
@@ -69,7 +67,7 @@ def _answer_others(client: Client, others: list[str], fields: dict[str, Any]) ->
     )
 
 
-def _trouble(client: Client, id: str, fields: dict[str, Any]) -> str | None:
+def _trouble(client: Client, id: str, fields: Json) -> str | None:
     if client.ask("question.show", {"id": id}).value["state"] != "open":
         return None  # a permit lets the others through itself
     try:
@@ -90,15 +88,15 @@ def _sort_out(args: Namespace) -> None:
         raise Invalid("--about says what is allowed always.", hint='covey answer --always --about "npm test"')
     if args.text and (args.allow or args.always):
         raise Invalid(
-            f"{' '.join(args.text)[:80]!r} is no question, and nothing is said with --allow and --always.",
+            f"{' '.join(args.text)[:80]!r} is not a question, and --allow and --always take no text.",
             hint="covey inbox lists the questions; a text stands alone or with --deny.",
         )
 
 
-def _question(args: Namespace, client: Client) -> dict[str, Any]:
+def _question(args: Namespace, client: Client) -> Json:
     """Return the question that is meant: the one that is named, or the only one that is open."""
     if args.id is not None:
-        found: dict[str, Any] = client.ask("question.show", {"id": args.id}).value
+        found: Json = client.ask("question.show", {"id": args.id}).value
         return found
     waiting = client.ask("question.list", fields={"state": "open", "limit": 1000}).value
     if not waiting:
@@ -106,11 +104,11 @@ def _question(args: Namespace, client: Client) -> dict[str, Any]:
     if len(waiting) > 1:
         names = ", ".join(each["id"] for each in waiting[:5]) + (" ..." if len(waiting) > 5 else "")
         raise Invalid(f"{len(waiting)} questions wait: {names}.", hint="Name one; covey inbox shows them.")
-    only: dict[str, Any] = waiting[0]
+    only: Json = waiting[0]
     return only
 
 
-def _fields(args: Namespace, text: str, question: dict[str, Any]) -> dict[str, Any]:
+def _fields(args: Namespace, text: str, question: Json) -> Json:
     if args.allow:
         return {"decision": "allow"}
     if args.always:
@@ -122,7 +120,7 @@ def _fields(args: Namespace, text: str, question: dict[str, Any]) -> dict[str, A
     return {"decision": "reply", "text": text}
 
 
-def _said(question: dict[str, Any], about: str | None) -> str:
+def _said(question: Json, about: str | None) -> str:
     what = first_line(question["about"] or question["text"], 80)
     words = {
         "allow": f"Allowed once: {what}",
@@ -134,7 +132,7 @@ def _said(question: dict[str, Any], about: str | None) -> str:
 
 
 COMMAND = Command(
-    "answer what an agent asks, so that it goes on; what nobody answers in time is denied",
+    "answer an agent's question, so that it can go on; a question that is not answered in time is denied",
     _arguments,
     answer,
     example='covey answer question-12 --allow\ncovey answer question-12 --always --about "npm test"\n'

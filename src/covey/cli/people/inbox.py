@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import shlex
 import time
-from argparse import Namespace
+from collections.abc import Iterator
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.show import age, first_line, paint, plain, prose, reply, table
+from covey.cli.frame.client import Json
+from covey.cli.frame.command import Command, asking
+from covey.cli.frame.output import age, first_line, paint, plain, prose, table
 from covey.core.figures import one, span
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
-
-def _nothing(parser: Parser) -> None:
-    pass
-
-
-def inbox(args: Namespace, client: Client) -> None:
-    """Show open questions, blocked tasks, merges that wait for a person, what stops the queue, and stuck sessions."""
-    answer = client.ask("inbox.list")
-    reply(args, answer, "" if args.json else "\n".join(_lines(answer.value)) or "Nothing waits for you.")
-
-
-def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+def _lines(found: list[Json]) -> Iterator[str]:
     of = {kind: [row for row in found if row["kind"] == kind] for kind in {row["kind"] for row in found}}
     questions = of.get("question", [])
     if questions:
@@ -55,18 +40,23 @@ PARTS = (
     ("mail", "Mail that wants to be acknowledged", "covey mail read ID, covey mail ack ID"),
 )
 WORDS = {
-    "setting": "wrong setting", "blocked": "blocked task", "approve": "merge to approve", "landing": "merge to land",
-    "queue": "stop of the queue", "session": "session in trouble", "proposal": "proposal", "mail": "urgent message",
+    "setting": ("wrong setting",), "blocked": ("blocked task",), "approve": ("merge to approve", "merges to approve"),
+    "landing": ("merge to land", "merges to land"), "queue": ("stop of the queue", "stops of the queue"),
+    "session": ("session in trouble", "sessions in trouble"), "proposal": ("proposal",), "mail": ("urgent message",),
 }  # fmt: skip
-SHOWN = 8
+MAX_TITLES_SHOWN = 8
 """Tasks of one cause that are listed by their titles."""
 WAYS = {"resume": "covey merge resume", "thaw": "covey merge thaw", "resume-fleet": "covey resume"}
 
 
-def _rows(kind: str, found: list[dict[str, Any]]) -> list[str]:
+def _rows(kind: str, found: list[Json]) -> list[str]:
     """Return items of one kind as lines: what each is about, since when, and what is to be decided."""
     if kind == "session":
-        states = [(name, _state(row), age(row["since"]), _why(row)) for row in found for name in row["sessions"]]
+        states = [
+            (name, row["title"].removeprefix("is "), age(row["since"]), _why(row))
+            for row in found
+            for name in row["sessions"]
+        ]
         return table(states, words=1).split("\n")
     if kind in ("approve", "landing", "mail", "proposal"):
         columns = [(row["ids"][0], row["task"] or "", row["session"], age(row["since"]), _what(row)) for row in found]
@@ -76,47 +66,43 @@ def _rows(kind: str, found: list[dict[str, Any]]) -> list[str]:
     return [_what(row) + _way(row) for row in found]
 
 
-def by_cause(found: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def by_cause(found: list[Json]) -> list[list[Json]]:
     """Return items of one kind, those together that are of one making, each where the oldest of them stands."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[Json]] = {}
     for row in found:
         groups.setdefault(row["cause"] or row["key"], []).append(row)
     return list(groups.values())
 
 
-def _blocked(together: list[dict[str, Any]]) -> Iterator[str]:
+def _blocked(together: list[Json]) -> Iterator[str]:
     """Yield tasks that the same blocks: the cause once, then each of them, and the command that is for all."""
     first = together[0]
     if len(together) == 1:
         yield f"{first['task']}  {plain(first['title'])}: {_why(first) or 'blocked'}"
         return
     yield f"{one(len(together), 'task')} blocked by the same: {_why(first) or 'blocked'}"
-    yield from (f"  {row['task']}  {plain(row['title'])}" for row in together[:SHOWN])
-    if len(together) > SHOWN:
-        yield f"  and {len(together) - SHOWN} more"
+    yield from (f"  {row['task']}  {plain(row['title'])}" for row in together[:MAX_TITLES_SHOWN])
+    if len(together) > MAX_TITLES_SHOWN:
+        yield f"  and {len(together) - MAX_TITLES_SHOWN} more"
     if all("reopen" in row["decisions"] for row in together):
         yield f"  covey task reopen {' '.join(row['task'] for row in together)}"
 
 
-def _state(row: dict[str, Any]) -> str:
-    return str(row["title"]).removeprefix("is ")
-
-
-def _why(row: dict[str, Any]) -> str:
+def _why(row: Json) -> str:
     return first_line(row["text"], 400)
 
 
-def _what(row: dict[str, Any]) -> str:
+def _what(row: Json) -> str:
     return f"{plain(row['title'])}: {_why(row)}" if row["text"] else plain(row["title"])
 
 
-def _way(row: dict[str, Any]) -> str:
+def _way(row: Json) -> str:
     """Return since when something stands still, and the command that lets it go on."""
     way = next((f" ({WAYS[each]})" for each in row["decisions"] if each in WAYS), "")
     return f" ({age(row['since'])}){way}"
 
 
-def card(row: dict[str, Any]) -> list[str]:
+def card(row: Json) -> list[str]:
     """Return questions that are the same as people see them: who asks what, until when, and how it is answered."""
     who = ", ".join(row["sessions"]) + (f" on {', '.join(row['tasks'])}" if row["tasks"] else "")
     until = "" if row["until"] is None else f", denied in {span(row['until'] - time.time())}"
@@ -133,7 +119,7 @@ def card(row: dict[str, Any]) -> list[str]:
     return [*lines, f"  {how({'id': row['ids'][0], 'wants': wants}, len(row['ids']))}"]
 
 
-def how(question: dict[str, Any], many: int = 1) -> str:
+def how(question: Json, many: int = 1) -> str:
     """Return the commands that answer a question, and all that ask the same if there are many."""
     every = "" if many == 1 else f" (with --all: all {many} of them)"
     if question["wants"] == "permission":
@@ -145,21 +131,21 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}" for line in prose(text.rstrip()).split("\n")]
 
 
-def waiting(questions: int, found: list[dict[str, Any]]) -> Iterator[str]:
+def waiting(questions: int, found: list[Json]) -> Iterator[str]:
     """Yield how many questions wait, and how much else waits for a person, each in a line."""
     if questions:
         wait, what = ("waits", "it") if questions == 1 else ("wait", "them")
         yield f"{paint('needs-you')}: {one(questions, 'question')} {wait} for an answer; covey inbox shows {what}"
-    counts = {word: sum(row["kind"] == kind for row in found) for kind, word in WORDS.items()}
-    others = [one(count, word) for word, count in counts.items() if count]
+    counts = {words: sum(row["kind"] == kind for row in found) for kind, words in WORDS.items()}
+    others = [one(count, *words) for words, count in counts.items() if count]
     if others:
         yield f"{paint('needs-you')}: {', '.join(others)}; covey inbox shows more"
 
 
 COMMAND = Command(
     "show what waits for you: questions of agents, blocked tasks, merges to look at, sessions that do not get on",
-    _nothing,
-    inbox,
+    (),
+    asking("inbox.list", show=lambda found, _: "\n".join(_lines(found)) or "Nothing waits for you."),
     example="covey inbox\ncovey answer question-12 --allow",
     prints="the list of what waits, the oldest first, as GET /api/inbox answers it",
 )

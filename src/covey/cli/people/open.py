@@ -5,25 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from pathlib import Path
 
-from covey.cli.client import Answer, Client
-from covey.cli.command import Command, Parser
-from covey.cli.show import age, colourful, reply, table
+from covey.cli.frame.client import Answer, Client, Json
+from covey.cli.frame.command import Command, flag, option
+from covey.cli.frame.output import age, colourful, reply, table
 from covey.errors import Invalid
-
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("--phone", action="store_true", help="show a QR code with which a phone joins")
-    parser.add_argument("--print", action="store_true", help="print the address instead of opening a browser")
-    parser.add_argument("--label", default="", metavar="NAME", help="what to call this browser in the list")
-    parser.add_argument("--list", action="store_true", help="list the browsers that may ask")
-    parser.add_argument("--all", action="store_true", help="with --list: also those that were sent away")
-    parser.add_argument("--revoke", metavar="DEVICE", help="send a browser away, for example device-12")
 
 
 def run(args: Namespace, client: Client) -> None:
@@ -41,10 +27,9 @@ def run(args: Namespace, client: Client) -> None:
 
 
 def _invite(args: Namespace, client: Client) -> None:
-    from covey.cli.daemon import ensure_up
-    from covey.git import project as projects
+    from covey.cli.project.daemon import ensure_up
 
-    ensure_up(projects.find(Path(client.folder)).must_be_begun())
+    ensure_up(client)
     fields = {"kind": "phone" if args.phone else "page"} | ({"label": args.label} if args.label else {})
     answer = client.ask("device.invite", fields=fields)
     if args.json:
@@ -82,7 +67,7 @@ def _has_display() -> bool:
     )
 
 
-def _for_phone(invitation: dict[str, Any]) -> str:
+def _for_phone(invitation: Json) -> str:
     """Return a QR code with what a person has to know about it."""
     lines = [
         drawn(invitation["qr"], coloured=colourful()),
@@ -115,11 +100,11 @@ def _list(args: Namespace, client: Client) -> None:
     reply(args, answer, table(rows) or "No browser may ask; covey open lets one in.")
 
 
-def _name(device: dict[str, Any]) -> str:
+def _name(device: Json) -> str:
     return device["label"] or "(no name)"
 
 
-def _times(device: dict[str, Any]) -> str:
+def _times(device: Json) -> str:
     if device["revoked"] is not None:
         return f"sent away {age(device['revoked'])}"
     seen = "" if device["seen"] is None else f", seen {age(device['seen'])}"
@@ -128,7 +113,14 @@ def _times(device: dict[str, Any]) -> str:
 
 COMMAND = Command(
     "open the page in a browser; the address carries a code that works once",
-    _arguments,
+    (
+        flag("--phone", "show a QR code to open the page on a phone"),
+        flag("--print", "print the address instead of opening a browser"),
+        option("--label", default="", metavar="NAME", help="what to call this browser in the list"),
+        flag("--list", "list the browsers that have access"),
+        flag("--all", "with --list: include browsers whose access was revoked"),
+        option("--revoke", metavar="DEVICE", help="revoke a browser's access, for example device-12"),
+    ),
     run,
     owner=True,
     example=(

@@ -4,72 +4,58 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from covey import config
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.daemon import running
-from covey.core import proposed_gates
-from covey.core.proposed_gates import Tree
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, Parser
+from covey.cli.merging.gate_search import Search, proposed_checks, search
+from covey.cli.project.daemon import running
+from covey.core import texts
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.files import write_whole
-from covey.git.fitness import unfit
-from covey.git.project import Project, find
-from covey.git.run import try_git
-from covey.installation import step_back
-from covey.store.lock import WriterLock
-from covey.store.sqlite import SqliteStore
+from covey.git.preflight import unfit
+from covey.git.project import Project, find, first_branch
+from covey.store.engine.lock import WriterLock
+from covey.store.engine.sqlite import SqliteStore
 from covey.values import dataclass
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "aider")
 """The programs of the agents that covey knows; only those that are on this machine are proposed."""
 
 
-LARGEST_FILE = 1 << 20
-"""Bytes of a file that are looked at to see how a repository is tested."""
-
-
 def _arguments(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--check", action="store_true", help="only try the gate, on main as it is now and with the settings as they are"
-    )
+    which.add_argument("--check", action="store_true", help="only try the gate on main, with the current settings")
     which.add_argument("--no-try", action="store_true", help="propose a gate without trying it on main")
 
 
 def init(args: Namespace, client: Client) -> int:
-    """Make what is missing, touch nothing that is there, and try the gate that a person would propose."""
+    """Make what is missing, touch nothing that a person wrote, and try the gate that a person would propose."""
     if args.check:
-        from covey.cli.gate_try import check_again
+        from covey.cli.merging.gate_try import check_again
 
         return check_again(args, client)
     project = find(Path(client.folder))
-    main = main_branch(project)
+    main = _main(project)
     why = unfit(project, main)
     if why is not None:
         raise Refused(why)
     checks = proposed_checks(project, main)
     agents = [name for name in AGENTS if shutil.which(name)]
     made = _begin(project, toml(main, checks[0] if checks else None, agents))
-    proposal = Proposal(checks[0] if checks else None)
-    if config.FILE in made and checks and not args.no_try:
-        if not args.json:
-            print(f"Trying {checks[0]!r} on {main}, as the merge queue would ...", flush=True)
-        try:
-            proposal = _try(client, project, main, checks, agents, quiet=args.json)
-        except KeyboardInterrupt:
-            print(
-                "The gate was not tried to its end, and is not set; covey init --check tries it again.", file=sys.stderr
-            )
-            raise
+    written = _written(project, main)
+    proposal = Proposal(checks[0] if checks else None, is_ours=written is not None)
+    if written is not None and checks and not args.no_try:
+        proposal = _search(client, project, main, checks, agents, written, quiet=args.json)
     answer = {
         "project": project.name,
         "root": str(project.root),
@@ -80,73 +66,141 @@ def init(args: Namespace, client: Client) -> int:
         "agents": agents,
         "holds": proposal.holds,
         "gate": proposal.gate,
+        "tried": [{"check": each.check, "gate": each.gate} for each in proposal.found.tried],
         "untried": proposal.untried,
     }
     if args.json:
         print(json.dumps(answer))
-    elif not made:
-        print(f"covey looks after {project.root} already; nothing was changed.")
     else:
-        print(f"covey looks after {project.root} now (made: {', '.join(made)}).")
-        _say_next(proposal, agents)
+        _say(project, made, proposal, agents)
     return 0
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """The check that seems to test this repository, how a try of it ended, and whether it is set from now on."""
+    """The check that seems to test this repository, what was found about it, and whether it is set from now on."""
 
     check: str | None
-    gate: dict[str, Any] | None = None
+    found: Search = Search()
     holds: bool = False
-    untried: str = ""
-    """Why it could not be tried."""
+    is_ours: bool = False
+    """The settings are as covey wrote them, so that the next init looks for a gate again."""
+
+    @property
+    def gate(self) -> Json | None:
+        """The gate in which it was tried."""
+        return None if self.found.best is None else self.found.best.gate
+
+    @property
+    def untried(self) -> str:
+        """Why something could not be tried."""
+        error = self.found.trouble
+        return "" if error is None else f"{error.message} {error.hint}".strip()
 
 
-def _try(
-    client: Client, project: Project, main: str, checks: Sequence[str], agents: Sequence[str], *, quiet: bool
+def _search(
+    client: Client,
+    project: Project,
+    main: str,
+    checks: Sequence[str],
+    agents: Sequence[str],
+    written: str,
+    *,
+    quiet: bool,
 ) -> Proposal:
-    """Try what is proposed until one works or really tests main; one that works is set."""
-    from covey.cli.gate_try import try_gate
-
-    first: Proposal | None = None
-    for check in checks:
-        try:
-            gate = try_gate(client, check, quiet=quiet)
-        except CoveyError as error:
-            return first or Proposal(check, untried=f"{error.message} {error.hint}".strip())
-        tried = Proposal(check, gate)
-        if gate["verdict"] == "works":
-            written, wanted = toml(main, checks[0], agents), toml(main, check, agents, holds=True)
-            return replace(tried, holds=_set(project, written, wanted))
-        first = first or tried
-        if gate["verdict"] in ("fails", "lost"):
-            return tried
-    return first or Proposal(checks[0])
+    """Try what is proposed; write what holds into the settings, or else propose there what is the nearest to it."""
+    try:
+        found = search(client, checks, main, quiet=quiet)
+    except KeyboardInterrupt:
+        print("The gate was not tried to its end, and is not set; covey init --check tries it again.", file=sys.stderr)
+        raise
+    if found.best is None:
+        return Proposal(checks[0], found, is_ours=True)
+    check, holds = found.best.check, found.best.holds
+    is_written = _replace(project, written, toml(main, check, agents, holds=holds))
+    return Proposal(check, found, holds=holds and is_written, is_ours=is_written)
 
 
-def _set(project: Project, before: str, after: str) -> bool:
-    """Write the settings again with the gate in them, unless somebody has changed them meanwhile; say so."""
+def _main(project: Project) -> str:
+    """Return the branch on which work lands: the one that the settings name, else the one that is main here."""
+    try:
+        text = config.read_text(project.root)
+        return first_branch(project) if text is None else config.parse(text).target
+    except CoveyError:
+        return first_branch(project)
+
+
+def _written(project: Project, main: str) -> str | None:
+    """Return the settings if they are still as covey wrote them, whatever it found then, and have no gate."""
+    try:
+        text = (project.root / config.FILE).read_bytes().decode()
+        check = _proposed(text)
+    except (OSError, ValueError, CoveyError):
+        return None
+    found = (toml(main, check, agents) for agents in ((), *((name,) for name in AGENTS)))
+    return text if text in found else None
+
+
+def _proposed(text: str) -> str | None:
+    """Return the gate that is only proposed in the text of a covey.toml."""
+    line = re.search(r"(?m)^# (check = .+)$", text)
+    return None if line is None else config.parse(f"[merge]\n{line[1]}").merge.check or None
+
+
+def _replace(project: Project, before: str, after: str) -> bool:
+    """Write the settings again, unless somebody has changed them meanwhile; say so."""
     path = project.root / config.FILE
-    if path.read_text(encoding="utf-8") != before:
+    if path.read_bytes() != before.encode():
         return False
-    write_whole(path, after, 0o644)
+    if before != after:
+        write_whole(path, after, 0o644)
     return True
+
+
+def _say(project: Project, made: Sequence[str], proposal: Proposal, agents: Sequence[str]) -> None:
+    """Print what was made and found; that nobody tests what lands is said last, so that nobody overlooks it."""
+    if made:
+        print(f"covey looks after {project.root} now (made: {', '.join(made)}).")
+    elif proposal.found.tried:
+        print(f"covey looks after {project.root} already, and looked for a gate again.")
+    else:
+        print(f"covey looks after {project.root} already; nothing was changed.")
+    if made or proposal.found.tried:
+        _say_next(proposal, agents)
+    if not proposal.holds and _has_no_gate(project):
+        again = "; covey init looks for one again" if proposal.is_ours else ""
+        again = again or ("; covey init --check tries what seems to be one" if proposal.check else "")
+        print(
+            "  No gate is set: what agents hand in waits for your review until merge.check in covey.toml names a check"
+            f"{again}."
+        )
+
+
+def _has_no_gate(project: Project) -> bool:
+    """Say whether the settings can be read and name no gate."""
+    try:
+        return not config.load(project.root).merge.check
+    except CoveyError:
+        return False
 
 
 def _say_next(proposal: Proposal, agents: Sequence[str]) -> None:
     """Print what came of the gate, and what to do next."""
+    print("".join(f"  {line}\n" for line in proposal.found.told()), end="")
     if proposal.gate is not None:
-        from covey.cli.gate_try import told
+        from covey.cli.merging.gate_try import told
 
         print("\n".join(f"  {line}" for line in told(proposal.gate)))
-    agent = f"your agent ({_either(agents)} found here)" if agents else "your agent (none that covey knows is here)"
+    found = f"{', '.join(agents)} {'is' if len(agents) == 1 else 'are'} found here"
+    agent = f"your agent ({found if agents else 'none that covey knows is here'})"
     if proposal.holds:
-        print(f"  covey.toml                has the gate: {proposal.check!r} tests what lands; name {agent}")
+        is_empty = proposal.gate is not None and proposal.gate["verdict"] == "empty"
+        tests = "looks at what lands, and tests nothing" if is_empty else "tests what lands"
+        print(f"  covey.toml                has the gate: {proposal.check!r} {tests}; name {agent}")
     else:
         not_yet = f"; {proposal.check!r} is proposed there and does not hold yet" if proposal.check else ""
         print(f"  covey.toml                name {agent}, and under [merge] a check that tests what lands{not_yet}")
-    if proposal.untried:
+    if proposal.untried and not proposal.found.tried:
         print(f"  It was not tried: {proposal.untried} covey init --check does that once it is set.")
     print('  covey run "A first task"  works on it until it has landed; a file TODO.md or tasks.jsonl does too')
     print("  covey task add, list      the board; covey open shows it live in your browser")
@@ -202,53 +256,37 @@ def _write_new(path: Path, text: str, mode: int) -> bool:
     return True
 
 
-def main_branch(project: Project) -> str:
-    """Return the branch that is main here: the one checked out, else what git calls a first branch."""
-    checked_out = try_git("symbolic-ref", "--short", "--quiet", "HEAD", at=project.common)
-    if checked_out.returncode == 0:
-        return checked_out.stdout.decode().strip()
-    named = try_git("config", "init.defaultBranch", at=project.common)
-    return named.stdout.decode().strip() if named.returncode == 0 else "main"
-
-
 def toml(main: str, check: str | None = None, agents: Sequence[str] = (), *, holds: bool = False) -> str:
     """Return a covey.toml that says what can be set and what holds if it is not; only main is set, and a gate that
-    works."""
+    works. One that is only proposed stands right below its table, where removing one mark sets it."""
     examples = {"agents": [*_AGENTS, *(line.format(agents[0]) for line in _KNOWN if agents)], "prices": _PRICES}
-    lines = ["# Settings of covey. What is not set here has the value shown in its comment.", ""]
-    defaults = config.Config()
+    special = {
+        ("project", "main"): f"main = {texts.toml(main)}",
+        ("sessions", "agent"): f'# agent = ""      # "" is the only one declared below, else {config.DEFAULT_AGENT}',
+    }
+    if check is not None:
+        set_check = f"check = {texts.toml(check)}"
+        proposed = f"# {set_check}      # found here; remove the # before it to let it test what lands"
+        special["merge", "check"] = set_check if holds else proposed
+    set_here = ("project",) if check is None else ("project", "merge")
+    lines = ["# Settings of covey. What is not set here has the value shown in its comment."]
     for table in fields(config.Config):
-        settings = getattr(defaults, table.name)
-        if table.name in examples:
-            lines += [*examples[table.name], ""]
-            continue
-        set_here = table.name == "project" or (table.name == "merge" and holds)
-        inner: list[tuple[str, Any]] = []
-        lines += [f"# {_said(settings)}", f"[{table.name}]" if set_here else f"# [{table.name}]"]
-        for setting in fields(settings):
-            if is_dataclass(getattr(settings, setting.name)):
-                inner.append((f"{table.name}.{setting.name}", getattr(settings, setting.name)))
-            elif (table.name, setting.name) == ("project", "main"):
-                lines.append(f"main = {json.dumps(main, ensure_ascii=False)}")
-            elif (table.name, setting.name) == ("sessions", "agent"):
-                lines.append(f'# agent = ""      # "" is the only one declared below, else {config.USUAL}')
-            elif (table.name, setting.name) == ("merge", "check") and check is not None and holds:
-                lines.append(f"check = {json.dumps(check)}")
-            elif (table.name, setting.name) == ("merge", "check") and check is not None:
-                lines.append(
-                    f"# check = {json.dumps(check)}      # found here; remove the # marks to let it test what lands"
-                )
-            else:
-                lines.append(f"# {setting.name} = {_literal(getattr(settings, setting.name))}")
-        for name, deeper in inner:
-            lines += ["", f"# {_said(deeper)}", f"# [{name}]"]
-            lines += [f"# {setting.name} = {_literal(getattr(deeper, setting.name))}" for setting in fields(deeper)]
-        lines.append("")
-    return "\n".join(lines)
+        name, settings = table.name, getattr(config.Config(), table.name)
+        lines += ["", *(examples.get(name) or _table(name, settings, special, is_set=name in set_here))]
+    return "\n".join([*lines, ""])
 
 
-def _either(names: Sequence[str]) -> str:
-    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
+def _table(name: str, settings: Any, special: dict[tuple[str, str], str], *, is_set: bool = False) -> list[str]:
+    """Return the lines of a table of settings and of those below it; those that have a line of their own come first."""
+    lines = [f"# {_said(settings)}", f"[{name}]" if is_set else f"# [{name}]"]
+    below: list[str] = []
+    for setting in sorted(fields(settings), key=lambda each: (name, each.name) not in special):
+        value = getattr(settings, setting.name)
+        if is_dataclass(value):
+            below += ["", *_table(f"{name}.{setting.name}", value, special)]
+        else:
+            lines.append(special.get((name, setting.name)) or f"# {setting.name} = {_literal(value)}")
+    return [*lines, *below]
 
 
 def _said(settings: object) -> str:
@@ -280,41 +318,6 @@ _PRICES = [
 ]
 
 
-def proposed_checks(project: Project, main: str) -> tuple[str, ...]:
-    """Return the commands that seem to test what is on main, or what lies in the folder, the best first.
-
-    Those come first whose programs are there.
-    """
-    found = proposed_gates.proposals(_tree_of(project, main)) or proposed_gates.proposals(_folder(project.root))
-    step_back(project.root)  # the gate finds the user's tools, and not covey's own
-    return tuple(sorted(found, key=lambda check: not _is_there(check, project.root)))
-
-
-def _is_there(check: str, root: Path) -> bool:
-    """Say whether the program is there with which a check begins."""
-    words = [word for word in check.split() if "=" not in word]
-    return (root / words[0]).exists() if "/" in words[0] else shutil.which(words[0]) is not None
-
-
-def _tree_of(project: Project, main: str) -> Tree:
-    """Return the files of main."""
-    listed = try_git("ls-tree", "-r", "-z", "--name-only", f"refs/heads/{main}", at=project.common)
-    names = listed.stdout.decode(errors="surrogateescape").split("\0") if listed.returncode == 0 else []
-
-    def read(name: str) -> str:
-        shown = try_git("cat-file", "blob", f"refs/heads/{main}:{name}", at=project.common)
-        return shown.stdout[:LARGEST_FILE].decode(errors="replace")
-
-    return Tree(frozenset(filter(None, names)), read)
-
-
-def _folder(root: Path) -> Tree:
-    """Return the files that lie in a folder and those right below it, for a repository whose main has no gate yet."""
-    found = (path for pattern in ("*", "*/*") for path in root.glob(pattern) if ".git" not in path.parts)
-    names = frozenset(str(path.relative_to(root)) for path in found if path.is_file())
-    return Tree(names, lambda name: (root / name).read_bytes()[:LARGEST_FILE].decode(errors="replace"))
-
-
 def _literal(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -322,7 +325,7 @@ def _literal(value: object) -> str:
 
 
 COMMAND = Command(
-    "let covey look after this repository, and try its gate on main; a second time changes nothing",
+    "set up covey in this repository, and try its gate on main; running it again changes no setting of yours",
     _arguments,
     init,
     example="cd myrepo && covey init\ncovey init --check   tries the gate on main again",

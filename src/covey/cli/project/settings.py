@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser
-from covey.cli.show import plain, reply, table
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, option
+from covey.cli.frame.output import plain, reply, table
 from covey.errors import NotFound
-
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("table", nargs="?", metavar="TABLE", help="one table alone, such as merge or budget")
 
 
 def settings(args: Namespace, client: Client) -> None:
@@ -32,12 +24,12 @@ def settings(args: Namespace, client: Client) -> None:
                                    *(problem if shown["problem"] else []), "\n\n".join(parts)]))  # fmt: skip
 
 
-def _told(one: dict[str, Any]) -> str:
+def _told(one: Json) -> str:
     rows = [(f"  {each['name']} = {each['value']}", _where(each), each["meaning"]) for each in one["settings"]]
     return f"[{plain(one['name'])}]  {one['title']}\n{table(rows)}"
 
 
-def _where(setting: dict[str, Any]) -> str:
+def _where(setting: Json) -> str:
     if not setting["is_set"]:
         return "default"
     return "set" if setting["line"] is None else f"line {setting['line']}"
@@ -45,7 +37,7 @@ def _where(setting: dict[str, Any]) -> str:
 
 COMMAND = Command(
     "show every setting in force: its value, where it is set, and what it means",
-    _arguments,
+    option("table", nargs="?", metavar="TABLE", help="show only one table, such as merge or budget"),
     settings,
     example="covey settings\ncovey settings merge",
     owner=True,

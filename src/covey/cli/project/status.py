@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections.abc import Iterator
 
-from covey.cli import cost, inbox, lease, merge, session
-from covey.cli.client import Client
-from covey.cli.command import Command, Parser, width
-from covey.cli.needs import unmet
-from covey.cli.show import age, as_json, paint, plain, standstills, title
+from covey.cli.board.unmet_needs import unmet
+from covey.cli.fleet import session
+from covey.cli.frame.client import Client, Json
+from covey.cli.frame.command import Command, flag, width
+from covey.cli.frame.output import age, as_json, nested, paint, plain, standstills, title
+from covey.cli.leases import lease
+from covey.cli.merging import merge
+from covey.cli.people import inbox
+from covey.cli.project import cost
 from covey.core.figures import one, size
 from covey.errors import CoveyError
 
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
 OPEN = ("doing", "review", "merging", "blocked", "todo", "backlog")
-FEW = 8
+ROWS_PER_SCREEN = 8
 """Rows of each part, so that all of it fits a screen."""
-MOST = 1000
-
-
-def _arguments(parser: Parser) -> None:
-    parser.add_argument("--all", action="store_true", help="all of each part (default: what fits a screen)")
+MAX_ROWS = 1000
 
 
 def status(args: Namespace, client: Client) -> None:
@@ -33,32 +29,19 @@ def status(args: Namespace, client: Client) -> None:
     if args.json:
         as_json(client.ask("status"))
         return
-    most = MOST if args.all else FEW
+    most = MAX_ROWS if args.all else ROWS_PER_SCREEN
     with client:
         value = client.ask("status").value
         pages = [client.ask("task.list", fields={"status": name, "limit": most}) for name in OPEN]
         tasks = [task for page in pages for task in page.value]
         needs = unmet(client, tasks)
         leases = client.ask("lease.list").value
-        merges = client.ask("merge.list", fields={"limit": MOST}).value
+        merges = client.ask("merge.list", fields={"limit": MAX_ROWS}).value
         wanted = client.ask("inbox.list").value if not os.environ.get("COVEY_TOKEN") else []
-    print(f"{value['project']}  {_daemon(client, value)}, log at {value['seq']:,}")
-    counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
-    print(f"  {'  '.join(counts) or 'no tasks yet'}")
-    for line in merge.wrong_settings(client):
-        print(f"  {line}")
-    for line in cost.today(value["today"]):
-        print(f"  {line}")
-    if value["memory"]:
-        runs = sum(bool(each["run"]) for each in value["sessions"])
-        print(f"  {one(runs, 'run')} in {size(value['memory'])} of memory")
-    for line in inbox.waiting(value["questions"], wanted):
-        print(f"  {line}")
-    if value["paused"]:
-        print(f"  {paint('paused')}: nothing starts and nothing lands until covey resume")
-    for line in standstills(value["waits"], most // 2):
-        print(f"  {line}")
-    _part("Open tasks", list(tree(tasks, needs)), most, "covey task list", _total(pages))
+    for line in _head(client, value, wanted, most):
+        print(line)
+    total = sum(page.total if page.total is not None else len(page.value) for page in pages)
+    _part("Open tasks", list(tree(tasks, needs)), most, "covey task list", total)
     _part("Sessions", _lines(session.rows(value["sessions"], value["idle"])), most, "covey session list")
     _part("Leases", _lines(lease.rows(leases)), most // 2, "covey lease list")
     if value["unread"]:
@@ -68,9 +51,24 @@ def status(args: Namespace, client: Client) -> None:
     _part("Commits of the last hour", list(_commits(client)), most // 2, "git log")
 
 
-def _daemon(client: Client, value: dict[str, Any]) -> str:
+def _head(client: Client, value: Json, wanted: list[Json], most: int) -> Iterator[str]:
+    """Yield the daemon, the counts, and what needs a person or stands still."""
+    yield f"{value['project']}  {_daemon(client, value)}, log at {value['seq']:,}"
+    counts = [f"{paint(name)} {count:,}" for name, count in value["counts"].items() if count]
+    yield f"  {'  '.join(counts) or 'no tasks yet'}"
+    told = [*merge.wrong_settings(client), *cost.today(value["today"])]
+    if value["memory"]:
+        runs = sum(bool(each["run"]) for each in value["sessions"])
+        told.append(f"{one(runs, 'run')} in {size(value['memory'])} of memory")
+    told += inbox.waiting(value["questions"], wanted)
+    if value["paused"]:
+        told.append(f"{paint('paused')}: nothing starts and nothing lands until covey resume")
+    yield from (f"  {line}" for line in (*told, *standstills(value["waits"], most // 2)))
+
+
+def _daemon(client: Client, value: Json) -> str:
     if client.url is None:
-        from covey.cli.daemon import died
+        from covey.cli.project.daemon import died
 
         agents = sum(bool(each["run"]) for each in value["sessions"])
         work_on = f", {one(agents, 'agent')} at work without it (covey up takes them up again)" if agents else ""
@@ -78,10 +76,6 @@ def _daemon(client: Client, value: dict[str, Any]) -> str:
     beyond = client.said
     also = f" and {beyond['bind']} (certificate SHA-256 {beyond['fingerprint']})" if "bind" in beyond else ""
     return f"daemon up at {client.url}{also}, covey open shows its page"
-
-
-def _total(pages: list[Any]) -> int:
-    return sum(page.total if page.total is not None else len(page.value) for page in pages)
 
 
 def _lines(text: str) -> list[str]:
@@ -93,30 +87,17 @@ def _part(title: str, lines: list[str], most: int, way: str, total: int | None =
     if not lines:
         return
     print(f"\n{title}:")
+    room = width() if os.isatty(1) else None  # a line is cut nowhere, unless a terminal would wrap it
     for line in lines[:most]:
-        print(f"  {line}"[: _limit()] if "\x1b" not in line else f"  {line}")
+        print(f"  {line}"[:room] if "\x1b" not in line else f"  {line}")
     rest = (len(lines) if total is None else total) - min(len(lines), most)
     if rest > 0:
         print(f"  ... and {rest:,} more; {way} shows them")
 
 
-def _limit() -> int | None:
-    """Return where a line is cut: nowhere, unless a terminal would wrap it."""
-    return width() if os.isatty(1) else None
-
-
-def tree(tasks: list[dict[str, Any]], unmet: dict[str, list[str]]) -> Iterator[str]:
+def tree(tasks: list[Json], unmet: dict[str, list[str]]) -> Iterator[str]:
     """Yield a line for each task, children below their parents, each with what it waits for."""
-    known = {task["id"]: task for task in tasks}
-    children: dict[str | None, list[dict[str, Any]]] = {}
-    for task in tasks:
-        children.setdefault(task["parent"] if task["parent"] in known else None, []).append(task)
-    stack = [(task, 0) for task in reversed(children.get(None, []))]
-    rows: list[tuple[str, dict[str, Any]]] = []
-    while stack:
-        task, depth = stack.pop()
-        rows.append((f"{'  ' * depth}{task['id']}", task))
-        stack += [(child, depth + 1) for child in reversed(children.get(task["id"], []))]
+    rows = [(f"{'  ' * depth}{task['id']}", task) for task, depth in nested(tasks, "id")]
     padding = max((len(name) for name, _ in rows), default=0)
     for name, task in rows:
         holder = f"  [{task['session']}]" if task["session"] and task["status"] == "doing" else ""
@@ -140,7 +121,7 @@ def _commits(client: Client) -> Iterator[str]:
 
 COMMAND = Command(
     "show the project at a glance: what needs you, board, sessions, leases, mail, merges, fresh commits",
-    _arguments,
+    flag("--all", "show all of each part (default: what fits a screen)"),
     status,
     example="covey status\ncovey status --all",
 )

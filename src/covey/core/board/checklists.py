@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from textwrap import dedent
 
 from covey.values import dataclass
@@ -22,7 +23,7 @@ _FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>.*)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class ChecklistItem:
     """One box of a checklist; `key` tells it from every other, and stays while titles and headings above do."""
 
     line: int
@@ -36,49 +37,45 @@ class Item:
 
 @dataclass
 class _Draft:
-    line: int
-    box: int
+    """An item whose body is still being read; all that its key has so far are the headings above it."""
+
+    item: ChecklistItem
     indent: int
     content: int
-    title: str
-    ticked: bool
-    path: str
-    parent: int | None
     body: list[str]
 
 
-def parse(text: str) -> list[Item]:
+def parse(text: str) -> list[ChecklistItem]:
     """Return the items of a checklist in their order; `parent` is the place of the one that an item is nested in."""
-    drafts = _drafts(text)
-    items: list[Item] = []
+    items: list[ChecklistItem] = []
     seen: dict[str, int] = {}
-    for draft in drafts:
-        above = None if draft.parent is None else items[draft.parent].key
-        path = f"{draft.path if above is None else above} / {draft.title}".removeprefix(" / ")
+    for draft in _drafts(text):
+        item = draft.item
+        above = item.key if item.parent is None else items[item.parent].key
+        path = f"{above} / {item.title}".removeprefix(" / ")
         seen[path] = seen.get(path, 0) + 1
         key = path if seen[path] == 1 else f"{path} ({seen[path]})"
         while key != path and key in seen:
             seen[path] += 1
             key = f"{path} ({seen[path]})"
         seen.setdefault(key, 1)
-        items.append(
-            Item(
-                line=draft.line,
-                box=draft.box,
-                title=draft.title,
-                ticked=draft.ticked,
-                body=_text(draft.body),
-                key=key,
-                parent=draft.parent,
-            )
-        )
+        items.append(replace(item, body=_text(draft.body), key=key))
     return items
 
 
 def tick(text: str, keys: Collection[str]) -> str:
     """Return the text with the boxes of these keys ticked and every other character as it was."""
     boxes = {item.box for item in parse(text) if item.key in keys and not item.ticked}
-    return "".join("x" if place in boxes else letter for place, letter in enumerate(text)) if boxes else text
+    letters = list(text)
+    for box in boxes:
+        letters[box] = "x"
+    return "".join(letters)
+
+
+def _with_heading(above: list[tuple[int, str]], found: re.Match[str]) -> list[tuple[int, str]]:
+    """Return the headings that a line stands under after one more: those of its level or below it end there."""
+    level = len(found["level"])
+    return [*(entry for entry in above if entry[0] < level), (level, (found["title"] or "").strip())]
 
 
 def _drafts(text: str) -> list[_Draft]:
@@ -92,16 +89,15 @@ def _drafts(text: str) -> list[_Draft]:
         heading = None if fenced or fence else _HEADING.match(line)
         item = None if fenced or fence else _ITEM.match(line)
         if heading is not None:
-            level = len(heading["level"])
-            headings = [*(entry for entry in headings if entry[0] < level), (level, (heading["title"] or "").strip())]
+            headings = _with_heading(headings, heading)
             open_items, body_of = [], None
         elif item is not None:
             draft = _draft(item, number, offset, headings)
             while open_items and drafts[open_items[-1]].indent >= draft.indent:
                 open_items.pop()
-            body_of = draft if draft.title else None  # a box without words is a line that somebody meant to fill
+            body_of = draft if draft.item.title else None  # a box without words is a line that somebody meant to fill
             if body_of is not None:
-                body_of.parent = open_items[-1] if open_items else None
+                body_of.item = replace(body_of.item, parent=open_items[-1] if open_items else None)
                 open_items.append(len(drafts))
                 drafts.append(body_of)
         else:
@@ -121,17 +117,16 @@ def _text(body: list[str]) -> str:
 
 def _draft(item: re.Match[str], number: int, offset: int, headings: list[tuple[int, str]]) -> _Draft:
     before = f"{item['indent']}{item['mark']}{item['gap']}"
-    return _Draft(
+    made = ChecklistItem(
         line=number,
         box=offset + item.start("box"),
-        indent=len(item["indent"].expandtabs(4)),
-        content=len(before.expandtabs(4)),
         title=(item["title"] or "").strip(),
         ticked=item["box"] != " ",
-        path=" / ".join(title for _, title in headings if title),
+        body="",
+        key=" / ".join(title for _, title in headings if title),
         parent=None,
-        body=[],
     )
+    return _Draft(made, len(item["indent"].expandtabs(4)), len(before.expandtabs(4)), [])
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

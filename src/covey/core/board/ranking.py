@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from covey.core.tasks import Task
+from covey.core.board.tasks import Task
 from covey.errors import Invalid
 from covey.values import dataclass
 
-ROOM = 2.0**-10
+MIN_RANK_GAP = 2.0**-10
 """The distance that is left between two ranks where tasks have to make room; a double tells far smaller ones apart."""
 
 
@@ -24,7 +24,11 @@ class Placed:
 
 
 def key(task: Task) -> tuple[int, float, int]:
-    """Return what orders the board: larger priority, smaller rank, older."""
+    """Return what orders the board: larger priority, smaller rank, older.
+
+    The same order stands in `_READY_IN_LANE` and `_on_board` of store/queries/board.py, with the indexes of tasks, and
+    in `byOrder` of web/page/js/rules/columns.js; `hand_out_key` of scheduling.py begins with who is first in line.
+    """
     return (-task.priority, task.rank, task.ordinal)
 
 
@@ -67,7 +71,7 @@ def place(before: Iterable[tuple[str, float]], after: float | None, following: i
         middle = rank + (high - rank) / 2
         if not squeezed and (after is None or rank < middle < high):
             return Placed(high if after is None else middle, {})
-        if high - rank >= (count + 1) * ROOM:
+        if high - rank >= (count + 1) * MIN_RANK_GAP:
             return _spread(rank, high, squeezed)
         squeezed.append(name)
     if not squeezed:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from covey.core import globs, order
-from covey.core.sessions import Session
-from covey.core.tasks import Task
+from covey.core import globs
+from covey.core.board import ranking
+from covey.core.board.tasks import Task
+from covey.core.fleet.sessions import Session
 
 ANYONE = ""
 
 
-def lane(task: Task) -> str:
-    """Return the lane in which a task waits: one session's, one batch's, one role's, or anyone's."""
+def waiting_line(task: Task) -> str:
+    """Return the line in which a task waits, `lane` in its row: one session's, one batch's, one role's, or anyone's."""
     if task.assignee or task.front:
         return f"s:{task.assignee or task.front}"
     if task.batch:
@@ -21,8 +22,8 @@ def lane(task: Task) -> str:
     return f"r:{task.role}" if task.role else ANYONE
 
 
-def lanes(session: Session) -> list[str]:
-    """Return the lanes from which a session is served; one that works on a batch is served from no other."""
+def waiting_lines(session: Session) -> list[str]:
+    """Return the waiting lines from which a session is served; one that works on a batch is served from no other."""
     if session.batch:
         return [f"s:{session.name}", f"b:{session.batch}"]
     own = [f"s:{session.name}", ANYONE]
@@ -30,13 +31,16 @@ def lanes(session: Session) -> list[str]:
 
 
 def line(task: Task) -> int:
-    """Return which of the two lines of its lane a task stands in; what waits for its author comes first."""
+    """Return in which half of its waiting line a task stands; what waits for its author comes first."""
     return 0 if task.front else 1
 
 
-def rank(task: Task) -> tuple[int, int, float, int]:
-    """Return what orders the tasks of all lanes: first in line, then as on the board."""
-    return (line(task), *order.key(task))
+def hand_out_key(task: Task) -> tuple[int, int, float, int]:
+    """Return what orders the tasks of all waiting lines: first in line, then as on the board (`ranking.key`).
+
+    `_READY_IN_LANE` of store/queries/board.py has this order in SQL.
+    """
+    return (line(task), *ranking.key(task))
 
 
 def scope_paths(scope: Iterable[str]) -> list[str]:

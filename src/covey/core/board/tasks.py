@@ -9,8 +9,8 @@ from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from covey.core.needs import Need
-from covey.core.sessions import COVEY, OWNER
+from covey.core.board.needs import Need
+from covey.core.fleet.sessions import COVEY, OWNER
 from covey.core.texts import Text
 from covey.errors import Invalid, Refused
 from covey.values import dataclass
@@ -66,17 +66,11 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """One piece of work on the board."""
+class TaskSpec:
+    """What a task is added with."""
 
-    id: str
-    ordinal: int
-    rank: float = 0.0
-    """Where it stands among those of its priority, the smallest first: its ordinal, until a person moves it."""
     title: str
     body: Text = ""
-    author: str = OWNER
-    """Who wrote the words of it: the last one who is not the owner, until the owner writes all of them anew."""
     kind: Kind = Kind.CHANGE
     status: Status = Status.TODO
     assignee: str | None = None
@@ -91,6 +85,18 @@ class Task:
     budget: float | None = None
     batch: str | None = None
     key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(TaskSpec):
+    """One piece of work on the board."""
+
+    id: str
+    ordinal: int
+    rank: float = 0.0
+    """Where it stands among those of its priority, the smallest first: its ordinal, until a person moves it."""
+    author: str = OWNER
+    """Who wrote the words of it: the last one who is not the owner, until the owner rewrites all of them."""
     added_by: str = OWNER
     """Who put it on the board."""
     session: str | None = None
@@ -98,7 +104,7 @@ class Task:
     front: str | None = None
     tries: tuple[Try, ...] = ()
     forgiven: int = 0
-    """How many of the tries came before a person let the task be tried anew."""
+    """How many of the tries came before a person let the task be tried again."""
     notes: tuple[Note, ...] = ()
     result: Text | None = None
     reason: str | None = None
@@ -117,25 +123,9 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Added:
+class Added(TaskSpec):
     """A task came onto the board."""
 
-    title: str
-    body: Text = ""
-    kind: Kind = Kind.CHANGE
-    status: Status = Status.TODO
-    assignee: str | None = None
-    role: str | None = None
-    priority: int = 0
-    needs: tuple[Need, ...] = ()
-    parent: str | None = None
-    scope: tuple[str, ...] = ()
-    do_not_touch: tuple[str, ...] = ()
-    overlap: bool = False
-    done_when: tuple[str, ...] = ()
-    budget: float | None = None
-    batch: str | None = None
-    key: str | None = None
     note: str | None = None
 
 
@@ -218,7 +208,7 @@ class Rejected:
     session: str
     what: str
     wished: bool = False
-    """A person wants it otherwise: no try that counts, and it may be tried anew as often as ever."""
+    """A person wants it otherwise: this does not count as a try, and all tries are open again."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +266,10 @@ Event = (
     | Done
 )
 
-CLEARABLE = ("assignee", "role", "parent", "budget", "batch")
+
+_PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("note", "cleared"))
+CLEARABLE = tuple(f.name for f in fields(TaskSpec) if f.default is None and f.name in _PLAIN)
+"""What an edit can take away: each field that a task need not have."""
 
 
 def claim(task: Task, session: str) -> Claimed:
@@ -370,7 +363,7 @@ def edit(task: Task, changes: Edited) -> Edited:
     if changes.status is not None and changes.status is not task.status:
         _may_move(task, changes.status)
     if changes.needs is not None and changes.needs != task.needs and task.status not in (*WAITING, Status.BLOCKED):
-        raise Refused(f"{task.id} is {task.status}, so its needs can change no more.")
+        raise Refused(f"{task.id} is {task.status}, so its needs can no longer change.")
     same = {
         f.name: None
         for f in fields(Edited)
@@ -381,7 +374,7 @@ def edit(task: Task, changes: Edited) -> Edited:
 
 
 def reopen(task: Task) -> Edited | None:
-    """Let a task that was dropped, or needs a person, be tried anew; None if it waits to be claimed already."""
+    """Let a task that was dropped, or needs a person, be tried again; None if it waits to be claimed already."""
     if task.status is Status.TODO:
         return None
     if task.status not in (Status.BLOCKED, Status.DROPPED):
@@ -416,31 +409,17 @@ def _refusal(verb: str, task: Task) -> Refused:
 
 def add(task_id: str, ordinal: int, event: Added, at: float, by: str) -> Task:
     """Return the task that an Added event begins."""
+    wanted = {name: value for name, value in event.__dict__.items() if name != "note"}
     return Task(
         id=task_id,
         ordinal=ordinal,
         rank=float(ordinal),
-        title=event.title,
-        body=event.body,
         author=by,
-        kind=event.kind,
-        status=event.status,
-        assignee=event.assignee,
-        role=event.role,
-        priority=event.priority,
-        needs=event.needs,
-        parent=event.parent,
-        scope=event.scope,
-        do_not_touch=event.do_not_touch,
-        overlap=event.overlap,
-        done_when=event.done_when,
-        budget=event.budget,
-        batch=event.batch,
-        key=event.key,
         added_by=by,
         notes=(Note(by, at, event.note),) if event.note else (),
         created=at,
         updated=at,
+        **wanted,
     )
 
 
@@ -461,61 +440,60 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
     match event:
         case Added():
             return add(task.id, task.ordinal, event, at, by)
-        case Edited():
-            return _edited(task, event, at, by)
         case Moved(rank, priority):
             return _with(task, rank=rank, priority=task.priority if priority is None else priority)
+        case _:
+            return _with(task, **_changes(task, event, at, by), updated=at)
+
+
+_UNHELD = {"session": None, "claimed": None}
+
+
+def _changes(task: Task, event: Event, at: float, by: str) -> dict[str, object]:
+    """Return the fields that an event changes, by their names."""
+    match event:
+        case Edited():
+            return _edited(task, event, at, by)
         case Claimed(session, fence):
-            return _with(
-                task,
-                status=Status.DOING,
-                session=session,
-                fence=fence,
-                claimed=at,
-                front=None,
-                reason=None,
-                updated=at,
-            )
+            claim = {"session": session, "fence": fence, "claimed": at}
+            return {"status": Status.DOING, **claim, "front": None, "reason": None}
         case HandedIn():
-            return _with(
-                task,
-                status=event.to,
-                result=task.result if event.result is None else event.result,
-                commit=event.commit,
-                ended=at if event.to is Status.DONE else None,
-                updated=at,
-            )
+            return _handed_in(task, event, at)
         case Approved():
-            return _with(task, status=Status.MERGING, reason=None, updated=at)
+            return {"status": Status.MERGING, "reason": None}
         case Held(why):
-            return _with(task, status=Status.REVIEW, reason=why, updated=at)
-        case Released(session, what, stays):
-            tries = task.tries if what is None else (*task.tries, Try(session, at, what))
-            front = session if stays else task.front
-            return _with(task, status=Status.TODO, session=None, claimed=None, front=front, tries=tries, updated=at)
-        case Rejected(session, what, wished):
-            tries = (*task.tries, Try(session, at, what, by))
-            forgiven = len(tries) if wished else task.forgiven
-            front = None if session == OWNER else session  # a person never expires, so others would wait for ever
-            changes = {"front": front, "tries": tries, "forgiven": forgiven}
-            return _with(task, status=Status.TODO, session=None, claimed=None, **changes, updated=at)
+            return {"status": Status.REVIEW, "reason": why}
+        case Released():
+            return _released(task, event, at)
+        case Rejected():
+            return _rejected(task, event, at, by)
         case Blocked(reason):
-            return _with(task, status=Status.BLOCKED, session=None, claimed=None, reason=reason, updated=at)
+            return {"status": Status.BLOCKED, **_UNHELD, "reason": reason}
         case Dropped(reason):
-            return _with(
-                task,
-                status=Status.DROPPED,
-                session=None,
-                claimed=None,
-                front=None,
-                reason=reason or None,
-                ended=at,
-                updated=at,
-            )
-        case Ready() | Waiting():
-            return _with(task, updated=at)
+            return {"status": Status.DROPPED, **_UNHELD, "front": None, "reason": reason or None, "ended": at}
         case Done(_, commit):
-            return _with(task, status=Status.DONE, front=None, commit=commit or task.commit, ended=at, updated=at)
+            return {"status": Status.DONE, "front": None, "commit": commit or task.commit, "ended": at}
+        case _:
+            return {}  # what it waits for is counted elsewhere
+
+
+def _handed_in(task: Task, event: HandedIn, at: float) -> dict[str, object]:
+    result = task.result if event.result is None else event.result
+    ended = at if event.to is Status.DONE else None
+    return {"status": event.to, "result": result, "commit": event.commit, "ended": ended}
+
+
+def _released(task: Task, event: Released, at: float) -> dict[str, object]:
+    tries = task.tries if event.what is None else (*task.tries, Try(event.session, at, event.what))
+    front = event.session if event.stays else task.front
+    return {"status": Status.TODO, **_UNHELD, "front": front, "tries": tries}
+
+
+def _rejected(task: Task, event: Rejected, at: float, by: str) -> dict[str, object]:
+    tries = (*task.tries, Try(event.session, at, event.what, by))
+    forgiven = len(tries) if event.wished else task.forgiven
+    front = None if event.session == OWNER else event.session  # a person never expires: others would wait for ever
+    return {"status": Status.TODO, **_UNHELD, "front": front, "tries": tries, "forgiven": forgiven}
 
 
 def author_after(author: str, event: Edited, by: str) -> str:
@@ -526,15 +504,11 @@ def author_after(author: str, event: Edited, by: str) -> str:
     return by if by != OWNER or None not in written[:2] else author
 
 
-_PLAIN = tuple(f.name for f in fields(Edited) if f.name not in ("note", "cleared"))
-
-
-def _edited(task: Task, event: Edited, at: float, by: str) -> Task:
+def _edited(task: Task, event: Edited, at: float, by: str) -> dict[str, object]:
     changes: dict[str, object] = {name: value for name in _PLAIN if (value := getattr(event, name)) is not None}
     changes |= dict.fromkeys(event.cleared)
     if event.note:
         changes["notes"] = (*task.notes, Note(by, at, event.note))
     if event.status is not None:
         changes |= {"reason": None, "ended": None, "forgiven": len(task.tries)}
-    changes["author"] = author_after(task.author, event, by)
-    return _with(task, **changes, updated=at)
+    return changes | {"author": author_after(task.author, event, by)}

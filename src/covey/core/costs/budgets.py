@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from covey.values import dataclass
 
-LEAST = 0.05
-"""The part of a limit that must be left: with less, a run would only be cut off."""
-SHARE = 0.1
-"""The part of the largest limit that a run of which nothing is known is given."""
+MIN_SHARE_LEFT = 0.05
+"""The share of a limit that must be left: with less, a run would only be cut off."""
+FIRST_RUN_SHARE = 0.1
+"""The share of the largest limit that a run gets when nothing is known about earlier ones."""
 
 
 class Scope(StrEnum):
@@ -47,14 +47,14 @@ class Books:
 
 
 @dataclass(frozen=True)
-class Granted:
+class RunAllowance:
     """A run may start, and spend this much; None: as much as it likes."""
 
     amount: float | None
 
 
 @dataclass(frozen=True)
-class Spent:
+class LimitUsedUp:
     """No run may start: this limit is used up, or others have it set aside."""
 
     scope: Scope
@@ -66,7 +66,7 @@ class Spent:
     """What one call usually costs, if that is more than is left."""
 
 
-def grant(limits: Limits, books: Books) -> Granted | Spent:
+def grant(limits: Limits, books: Books) -> RunAllowance | LimitUsedUp:
     """Return what a run may spend, or which limit is in its way."""
     left = {
         Scope.TASK: (limits.task, limits.task - books.task),
@@ -75,21 +75,21 @@ def grant(limits: Limits, books: Books) -> Granted | Spent:
     }
     set_limits = {scope: pair for scope, pair in left.items() if pair[0] > 0}
     for scope, (limit, rest) in set_limits.items():
-        if rest < LEAST * limit:
-            return Spent(scope, limit, max(rest, 0.0))
+        if rest < MIN_SHARE_LEFT * limit:
+            return LimitUsedUp(scope, limit, max(rest, 0.0))
         if rest < min(books.call, limit):  # of a limit that is whole, a first call shows what it comes to
-            return Spent(scope, limit, rest, call=books.call)
+            return LimitUsedUp(scope, limit, rest, call=books.call)
     if not set_limits and limits.run <= 0:
-        return Granted(None)
+        return RunAllowance(None)
     wanted = _wanted(limits, books)
     amount = min([wanted, *(rest for _, rest in set_limits.values())])
     if Scope.DAY in set_limits:
         limit, rest = set_limits[Scope.DAY]
         if rest - books.aside < amount:
             if books.aside > 0:
-                return Spent(Scope.DAY, limit, max(rest - books.aside, 0.0), waits=True)
+                return LimitUsedUp(Scope.DAY, limit, max(rest - books.aside, 0.0), waits=True)
             amount = rest
-    return Granted(amount)
+    return RunAllowance(amount)
 
 
 def _wanted(limits: Limits, books: Books) -> float:
@@ -99,7 +99,7 @@ def _wanted(limits: Limits, books: Books) -> float:
     if limits.task > 0:
         return limits.task
     most = max(limits.session, limits.day)
-    return max(books.usual * 2, books.call * 2, most * SHARE)
+    return max(books.usual * 2, books.call * 2, most * FIRST_RUN_SHARE)
 
 
 def is_over(granted: float | None, spent: float, next_call: float) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from covey.core.tasks import Status, Task
+from covey.core.board.tasks import Status, Task
+from covey.core.fleet.sessions import Session, SessionKind, goes_on
 
 _OF_RUNS = re.compile(r"batch-[0-9a-f]{6}")
 _AT_WORK = (Status.DOING, Status.MERGING)
@@ -19,6 +20,21 @@ def name_of_run(token: str) -> str:
 def is_of_run(name: str) -> bool:
     """Say whether a batch is a run's, which ends with it; one that a person named stays until a person ends it."""
     return _OF_RUNS.fullmatch(name) is not None
+
+
+def waits_for(task: Task) -> str | None:
+    """Return the session that a task is for, None if it is for anybody."""
+    return task.assignee or task.front
+
+
+def will_be_taken(task: Task, session: Session | None) -> bool:
+    """Say whether covey will take a task, `session` being the one that it is for.
+
+    One that covey does not run may take its time.
+    """
+    if waits_for(task) is None:
+        return True
+    return session is not None and session.kind is SessionKind.RUN and goes_on(session)
 
 
 def is_over(tasks: Sequence[Task], elsewhere: Mapping[str, Status], waiting: Collection[str]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from covey.core.figures import some
 from covey.values import dataclass
 
-PAGE_PATIENCE = 300.0
+PAGE_ABSENCE_S = 300.0
 """Seconds for which a page may be away and still counts: it rests while nobody looks, and asks once a minute."""
-MOST_NAMES = 3
+MAX_SESSION_NAMES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Reliance:
     page_away: float | None = None
     """Seconds since a page, or whoever else follows what happens, was last there; None if there was none."""
     sessions: tuple[str, ...] = ()
-    """Those that shall work, or at which something is still alive."""
+    """Those that are to work, or still have something alive."""
     branches: int = 0
     """Work of people that is on its way to main by itself."""
 
@@ -26,12 +27,10 @@ class Reliance:
 def reasons(seen: Reliance) -> list[str]:
     """Return for whom the daemon stays, each in a few words; for nobody, if none are left."""
     found = ["covey up"] if seen.kept else []
-    if seen.page_away is not None and seen.page_away <= PAGE_PATIENCE:
+    if seen.page_away is not None and seen.page_away <= PAGE_ABSENCE_S:
         found.append("an open page")
     if seen.sessions:
-        more = len(seen.sessions) - MOST_NAMES
-        names = ", ".join(seen.sessions[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-        found.append(f"the sessions at work ({names})")
+        found.append(f"the sessions at work ({some(seen.sessions, MAX_SESSION_NAMES)})")
     if seen.branches:
         found.append(f"the queue ({seen.branches} of yours on the way to main)")
     return found

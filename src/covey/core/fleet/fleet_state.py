@@ -19,17 +19,17 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Paused:
-    """Every session shall stand still, and nothing new shall start or land."""
+    """The fleet was paused: nothing new starts or lands."""
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """The fleet shall go on."""
+    """The fleet was told to go on."""
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """All sessions that worked or stood still shall work no more; who they were, so that they can be brought back."""
+    """All sessions that worked or were paused were stopped; their names, so that they can be brought back."""
 
     working: tuple[str, ...] = ()
     paused: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from covey.core.actions import Action
-from covey.core.spending import Used
+from covey.core.costs.spending import Used
+from covey.core.history.actions import Action
 from covey.values import dataclass
 
 
@@ -48,7 +48,7 @@ class Glimpse:
 
 
 @dataclass(frozen=True)
-class Sight:
+class LiveView:
     """All of it; glimpses by the names of runs."""
 
     machine: Machine = Machine()

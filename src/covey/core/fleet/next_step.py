@@ -1,13 +1,13 @@
-"""What covey does next with a session that it runs: a pure judgement over what shall be and what is."""
+"""What covey does next with a session that it runs: decided from what should be and what is."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 from covey.core.figures import span
-from covey.core.launches import Observation
-from covey.core.runs import Ending, Run
-from covey.core.sessions import Goal, Session
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.runs import Ending, Run
+from covey.core.fleet.sessions import Goal, Session
 
 
 class Step(StrEnum):
@@ -23,13 +23,13 @@ class Step(StrEnum):
     HOLD = "hold"
     GO_ON = "go on"
     END = "end"
-    """Write down that the run shall be stopped."""
+    """Write down that the run is to be stopped."""
     STOP = "stop"
     """Stop the program."""
     JUDGE = "judge"
     """Nothing is alive any more: see what came of it."""
     LET_GO = "let go"
-    """Give back what a session holds that shall not work."""
+    """Give back what a session holds that is not to work."""
     REMOVE = "remove"
 
 
@@ -66,7 +66,7 @@ def _without_run(session: Session, *, still: bool, holds: bool) -> Step:
             return Step.REST if still else Step.BEGIN
 
 
-MOST_OUTPUT = 256 * 1024 * 1024
+MAX_OUTPUT_BYTES = 256 * 1024 * 1024
 """Bytes that a run may print before it must be out of its mind."""
 
 
@@ -92,6 +92,6 @@ def why_end(
         return None
     if at_work > limit:
         return Ending(f"The run took longer than {span(limit)}.", fault=True)
-    if printed > MOST_OUTPUT:
-        return Ending(f"The run printed more than {MOST_OUTPUT // 1024**2} MiB.", fault=True)
+    if printed > MAX_OUTPUT_BYTES:
+        return Ending(f"The run printed more than {MAX_OUTPUT_BYTES // 1024**2} MiB.", fault=True)
     return None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from covey.core.force import Write
-from covey.core.signals import Trouble
-from covey.core.tasks import Kind
-from covey.core.transcripts import words_of
+from covey.core.board.tasks import Kind
+from covey.core.fleet.signals import Trouble
+from covey.core.history.transcripts import words_of
+from covey.core.leases.write_policy import Write
 from covey.values import dataclass
 
-AT_ONCE = 10.0
+NEVER_BEGAN_S = 10.0
 """Seconds within which a program that ends badly, and has done nothing, could not begin at all."""
-TAIL = 4000
+STORY_TAIL_CHARS = 4000
 """Characters of output that a story carries."""
 OUTPUT = "The end of its output:"
-LAST_LINE = 300
+LAST_LINE_CHARS = 300
 """Characters of the last line that was printed, where a story is told in one line."""
 CACHES = frozenset(
     {
@@ -106,35 +106,52 @@ class Crashed:
 
 Verdict = HandIn | Again | PutOff | Crashed
 
-ELSEWHERE = frozenset(
+OUTSIDE_TROUBLES = frozenset(
     {Trouble.LIMIT, Trouble.OVERLOAD, Trouble.CONNECTION, Trouble.KEY, Trouble.CREDIT, Trouble.CORRUPT}
 )
-"""Troubles that are no fault of the task."""
-BROKEN = frozenset({Trouble.CORRUPT, Trouble.CONTEXT})
+"""Troubles that the task has not caused."""
+BREAK_CONVERSATION = frozenset({Trouble.CORRUPT, Trouble.CONTEXT})
 """Troubles after which a conversation cannot be taken up again."""
-OWN = frozenset({Trouble.CONTEXT, Trouble.BUDGET})
+ONE_TASK_TROUBLES = frozenset({Trouble.CONTEXT, Trouble.BUDGET})
 """Troubles of one task alone: its agent may well do the next."""
 
 
 def judge(evidence: Evidence) -> Verdict:
     """Say what a run that ended by itself came to."""
-    if evidence.stopped is None and evidence.trouble in ELSEWHERE and evidence.failed is not None:
-        assert evidence.trouble is not None
-        return PutOff(evidence.failed, evidence.trouble, evidence.until, evidence.trouble in BROKEN)
-    if evidence.stopped is None and evidence.trouble is Trouble.BUDGET and evidence.share:
-        return PutOff(evidence.failed or "It has spent its share.", Trouble.BUDGET)
+    put_off = _put_off(evidence)
+    if put_off is not None:
+        return put_off
     crash = _crash(evidence)
     if crash is not None:
         return Crashed(_story(crash, evidence))
     wrong = _wrong(evidence)
     if wrong is not None:
-        said = evidence.failed is not None and evidence.stopped is None
-        broke = bool(evidence.code) and not evidence.speaks and evidence.failed is None and evidence.stopped is None
-        gave_up = broke or (said and evidence.speaks and evidence.trouble not in OWN)
-        return Again(_story(wrong, evidence), gave_up=gave_up, fresh=said and evidence.trouble in BROKEN)
+        said_so = evidence.failed is not None and evidence.stopped is None
+        fresh = said_so and evidence.trouble in BREAK_CONVERSATION
+        return Again(_story(wrong, evidence), gave_up=_gave_up(evidence), fresh=fresh)
     if evidence.kind is Kind.REPORT:
-        return HandIn(None, evidence.result)  # its commits land nowhere, and nobody shall think so
+        return HandIn(None, evidence.result)  # its commits land nowhere, and nobody should think so
     return HandIn(evidence.head, evidence.result, evidence.writes)
+
+
+def _put_off(evidence: Evidence) -> PutOff | None:
+    """Return until when a run is put off that failed through no fault of its task."""
+    if evidence.stopped is not None or evidence.trouble is None:
+        return None
+    if evidence.trouble in OUTSIDE_TROUBLES and evidence.failed is not None:
+        return PutOff(evidence.failed, evidence.trouble, evidence.until, evidence.trouble in BREAK_CONVERSATION)
+    if evidence.trouble is Trouble.BUDGET and evidence.share:
+        return PutOff(evidence.failed or "It has spent its share.", Trouble.BUDGET)
+    return None
+
+
+def _gave_up(evidence: Evidence) -> bool:
+    """Say whether the agent ended the run itself, for a reason that the next task would meet too."""
+    if evidence.stopped is not None:
+        return False
+    if evidence.speaks:
+        return evidence.failed is not None and evidence.trouble not in ONE_TASK_TROUBLES
+    return bool(evidence.code) and evidence.failed is None
 
 
 def _crash(evidence: Evidence) -> str | None:
@@ -187,7 +204,7 @@ def _story(wrong: str, evidence: Evidence) -> str:
         parts.append(f"What it had not committed is kept: covey rescue show {name}.")
     tail = evidence.tail.strip()
     if tail:
-        parts.append(f"{OUTPUT}\n{tail[-TAIL:]}")
+        parts.append(f"{OUTPUT}\n{tail[-STORY_TAIL_CHARS:]}")
     return "\n".join(parts)
 
 
@@ -202,7 +219,7 @@ def last_error(story: str) -> str:
     """Return the last line that was printed, where an error mostly stands; empty if the story has no output."""
     printed = story.partition(f"\n{OUTPUT}\n")[2]
     lines = [line for line in printed.splitlines() if line.strip()]
-    return words_of(lines[-1]).strip()[:LAST_LINE] if lines else ""
+    return words_of(lines[-1]).strip()[:LAST_LINE_CHARS] if lines else ""
 
 
 def is_cache(path: str) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import field, replace
 
-from covey.core import signals, ways_out
-from covey.core.permits import SHELL
-from covey.core.signals import Asks, Calls, Limited, Signal, Trouble
-from covey.core.spending import Bill
+from covey.core.costs.spending import Bill
+from covey.core.fleet import signals
+from covey.core.fleet.signals import Asks, Calls, Limited, Signal, Trouble
+from covey.core.people.commands import egress
+from covey.core.people.permits import SHELL
 from covey.values import dataclass
 
-SAID = 64_000
+MAX_SAID_CHARS = 64_000
 """Characters of what was said that are kept."""
 
 
@@ -25,7 +26,7 @@ class Call:
 
 
 @dataclass
-class Heard:
+class RunState:
     """What a run has let us know; lost with us, and made again from its output. Times are the watcher's."""
 
     said: str = ""
@@ -52,6 +53,8 @@ class Heard:
     turns: int = 0
     """The same, where the results of several tools at once are one answer to it."""
     calls: dict[str, Call] = field(default_factory=dict)
+    background: set[str] = field(default_factory=set)
+    """Those of its calls after which its model has spoken again: it does not wait for what comes of them."""
     last_call: tuple[str, str] | None = None
     called: float | None = None
     """When it last began to use a tool."""
@@ -84,50 +87,26 @@ class Heard:
 
     @property
     def is_between(self) -> bool:
-        """Say whether it has had an answer, and has neither asked again nor begun to use a tool."""
-        return self.waits is None and not self.calls
+        """Say whether it has had an answer, and has neither asked again nor begun to use a tool for which it waits."""
+        return self.waits is None and self.calls.keys() <= self.background
 
     def take(self, signal: Signal, at: float) -> None:
         """Take one signal in; whatever comes after a question shows that it was answered."""
         self.at = at
-        match signal:
-            case signals.Spent(call=""):
-                self.unnamed += 1
-                self.bill.take(replace(signal, call=f"#{self.unnamed}"))
-                return
-            case signals.Spent() | signals.Total():
-                self.bill.take(signal)
-                return
-            case signals.Context(used, window):
-                self.context = used / window if window > 0 else None
-                return
-            case signals.Conversation(name):
-                self.conversation = name
-                return
-            case Asks():
-                self._ask(signal)
-                return
-            case _:
-                self._answered()
+        if self._count(signal):
+            return
+        if isinstance(signal, Asks):
+            self._ask(signal)
+            return
+        self._answered()
         if not isinstance(signal, signals.Said):
             self.in_pieces = False
+        if not self._take_stop(signal, at):
+            self._take_work(signal, at)
+
+    def _take_stop(self, signal: Signal, at: float) -> bool:
+        """Take in that the run is put off, shortens its conversation or ends; say whether it was such a signal."""
         match signal:
-            case signals.Said():
-                self._say(signal)
-                self._goes_on()
-            case signals.Waits():
-                self.turns += self.waits is None
-                self.waits = at
-                self.asked += 1
-                self.result, self.failed, self.trouble, self.until = None, None, None, None
-            case signals.Settled(name):
-                self._goes_on()
-                for key in [key for key, asks in self.asks.items() if name in (asks.handle, asks.id)]:
-                    self.close(key)
-            case Calls():
-                self._call(signal, at)
-            case signals.Called():
-                self._called(signal)
             case Limited():
                 self.limited, self.limits = signal, self.limits + 1
                 self.put_off = at if self.put_off is None else self.put_off
@@ -135,19 +114,60 @@ class Heard:
                 self.compacts = at if on else None
                 self.compacted += not on
             case signals.Result(text):
-                self._end(result=text or self.last.strip())  # some end without words of their own
+                self._end()
+                self.result = text or self.last.strip()  # some end without words of their own
             case signals.Failed(what, trouble, until):
                 named = self.limited.until if self.limited is not None and trouble is Trouble.LIMIT else None
-                self._end(failed=what, trouble=trouble, until=until or named)
+                self._end()
+                self.failed, self.trouble, self.until = what, trouble, until or named
             case _:
-                self._goes_on()
+                return False
+        return True
+
+    def _take_work(self, signal: Signal, at: float) -> None:
+        """Take in that the run goes on: it speaks, asks its model, uses a tool, or no longer needs an answer."""
+        if isinstance(signal, signals.Waits):
+            self.turns += self.waits is None
+            self.waits = at
+            self.asked += 1
+            self._forget_end()
+            return
+        if isinstance(signal, signals.Called):
+            self._called(signal)
+            return
+        self._goes_on()
+        match signal:
+            case signals.Said():
+                self._say(signal)
+            case signals.Settled(name):
+                for key in [key for key, asks in self.asks.items() if name in (asks.handle, asks.id)]:
+                    self.close(key)
+            case Calls():
+                self._call(signal, at)
+
+    def _count(self, signal: Signal) -> bool:
+        """Take in what only counts, and tells nothing of whether the run goes on; say whether it was such a signal."""
+        match signal:
+            case signals.Spent(call=""):
+                self.unnamed += 1
+                self.bill.take(replace(signal, call=f"#{self.unnamed}"))
+            case signals.Spent() | signals.Total():
+                self.bill.take(signal)
+            case signals.Context(used, window):
+                self.context = used / window if window > 0 else None
+            case signals.Conversation(name):
+                self.conversation = name
+            case _:
+                return False
+        return True
 
     def _say(self, said: signals.Said) -> None:
         """Keep what was said as lines; the pieces of a message are joined to one."""
         goes_on = said.piece and self.in_pieces
         before = self.said.removesuffix("\n") if goes_on else self.said
-        self.said = f"{before}{said.text}\n"[-SAID:]
-        self.last = f"{self.last}{said.text}"[-SAID:] if goes_on else said.text
+        self.said = f"{before}{said.text}\n"[-MAX_SAID_CHARS:]
+        self.last = f"{self.last}{said.text}"[-MAX_SAID_CHARS:] if goes_on else said.text
+        self.background = set(self.calls)
         self.in_pieces = said.piece
 
     def _ask(self, asks: Asks) -> None:
@@ -167,7 +187,6 @@ class Heard:
             self.answered.add(key)
 
     def _call(self, call: Calls, at: float) -> None:
-        self._goes_on()
         self.used.add(call.id)
         self.calls[call.id] = Call(call.tool, call.about, at)
         now = (call.tool, call.about)
@@ -177,7 +196,7 @@ class Heard:
 
     def _called(self, called: signals.Called) -> None:
         call, result = self.calls.pop(called.id, None), (called.failed, called.result)
-        if call is not None and call.tool == SHELL and not called.failed and ways_out.found(call.about):
+        if call is not None and call.tool == SHELL and not called.failed and egress.found(call.about):
             self.sent.append(call.about)
         if call is None or (call.tool, call.about) != self.last_call:
             return  # another has begun meanwhile
@@ -187,19 +206,15 @@ class Heard:
     def _goes_on(self) -> None:
         self.waits, self.limited, self.put_off, self.compacts = None, None, None, None
 
-    def _end(
-        self,
-        *,
-        result: str | None = None,
-        failed: str | None = None,
-        trouble: Trouble | None = None,
-        until: float | None = None,
-    ) -> None:
+    def _forget_end(self) -> None:
+        self.result, self.failed, self.trouble, self.until = None, None, None, None
+
+    def _end(self) -> None:
         self._goes_on()
+        self._forget_end()
         self.calls.clear()
         for key in list(self.asks):
             self.close(key)
-        self.result, self.failed, self.trouble, self.until = result, failed, trouble, until
 
 
 def digest(name: str) -> str:

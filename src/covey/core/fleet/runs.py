@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core import facts
-from covey.core.facts import Facts
-from covey.core.spending import Counted
+from covey.core.costs.spending import Counted
+from covey.core.fleet import task_updates
+from covey.core.fleet.task_updates import Facts
 from covey.errors import Refused
 from covey.values import dataclass
 
@@ -33,11 +33,9 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """One start of an agent program."""
+class Begun:
+    """A run is about to be started; it may never have come to that."""
 
-    id: str
-    ordinal: int
     session: str
     task: str
     fence: int
@@ -49,6 +47,14 @@ class Run:
     money: float | None = None
     """Dollars that it may spend, reserved for it as long as it runs."""
     tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Begun):
+    """One start of an agent program."""
+
+    id: str
+    ordinal: int
     base: str | None = None
     head: str | None = None
     """The last commit of earlier work on its branch, when it began."""
@@ -57,6 +63,7 @@ class Run:
     again: bool = False
     fault: bool = False
     over: bool = False
+    stalled: bool = False
     outcome: Outcome | None = None
     code: int | None = None
     what: str | None = None
@@ -67,21 +74,6 @@ class Run:
     """What its conversation has heard of the task in it."""
     left: str | None = None
     """The ref that keeps what it did not commit."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Begun:
-    """A run shall be started; it may never have come to that."""
-
-    session: str
-    task: str
-    fence: int
-    agent: str
-    runner: str = PROCESS
-    person: bool = False
-    model: str = ""
-    money: float | None = None
-    tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +93,15 @@ class Talking:
 
 @dataclass(frozen=True)
 class Ending:
-    """A run shall be stopped, for this reason; `again`: its session goes on with the task in another run; `fault`: it
-    counts as a try; `over`: it had said its last word, and what it brought is judged."""
+    """A run is to be stopped, for this reason; `again`: its session goes on with the task in another run; `fault`: it
+    counts as a try; `over`: it had said its last word, and what it brought is judged; `stalled`: its model did not
+    answer, so that the next one waits."""
 
     why: str
     again: bool = False
     fault: bool = False
     over: bool = False
+    stalled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +144,7 @@ class Wrote:
     more: int = 0
 
 
-FILES = 200
+MAX_LOGGED_FILES = 200
 """Files that the log names of what a run wrote."""
 
 Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed | Heard | Left | Wrote
@@ -159,7 +153,7 @@ Event = Begun | Prepared | Talking | Ending | Ended | Counted | Missed | Heard |
 def wrote(paths: Iterable[str]) -> Wrote | None:
     """Return what the log says of the files that a run changed, None if it changed none."""
     files = tuple(sorted(set(paths)))
-    return Wrote(files=files[:FILES], more=max(len(files) - FILES, 0)) if files else None
+    return Wrote(files=files[:MAX_LOGGED_FILES], more=max(len(files) - MAX_LOGGED_FILES, 0)) if files else None
 
 
 def end(run: Run, event: Ended) -> Ended:
@@ -169,39 +163,21 @@ def end(run: Run, event: Ended) -> Ended:
     return event
 
 
-def first(run_id: str, seq: int, event: Begun, at: float) -> Run:
-    """Return the run that a Begun event begins."""
-    return Run(
-        id=run_id,
-        ordinal=seq,
-        session=event.session,
-        task=event.task,
-        fence=event.fence,
-        agent=event.agent,
-        runner=event.runner,
-        person=event.person,
-        model=event.model,
-        money=event.money,
-        tokens=event.tokens,
-        begun=at,
-    )
-
-
 def apply(run: Run, event: Event, at: float) -> Run:
     """Return the run as it is after `event`. Never refuses."""
     match event:
         case Begun():
-            return first(run.id, run.ordinal, event, at)
+            return run
         case Prepared():
             return replace(run, base=event.base, head=event.head)
         case Talking(conversation):
             return replace(run, conversation=conversation)
-        case Ending(why, again, fault, over):
-            return replace(run, ending=why, again=again, fault=fault, over=over)
+        case Ending(why, again, fault, over, stalled):
+            return replace(run, ending=why, again=again, fault=fault, over=over, stalled=stalled)
         case Ended():
             return replace(run, outcome=event.outcome, code=event.code, what=event.what, commit=event.commit, ended=at)
         case Heard(heard):
-            return replace(run, heard=facts.after(run.heard, heard))
+            return replace(run, heard=task_updates.after(run.heard, heard))
         case Left(ref):
             return replace(run, left=ref)
         case Counted() | Missed() | Wrote():

@@ -16,7 +16,7 @@ EVERYONE = "everyone"
 RESERVED = (OWNER, COVEY, EVERYONE)
 
 
-class Kind(StrEnum):
+class SessionKind(StrEnum):
     """Who keeps a session alive."""
 
     RUN = "run"
@@ -24,7 +24,7 @@ class Kind(StrEnum):
     PERSON = "person"
 
 
-class State(StrEnum):
+class SessionState(StrEnum):
     """What a session is doing, as its evidence says."""
 
     STARTING = "starting"
@@ -39,7 +39,7 @@ class State(StrEnum):
 
 
 class Goal(StrEnum):
-    """What covey shall do with a session that it runs."""
+    """What covey is to do with a session that it runs."""
 
     STOPPED = "stopped"
     WORKING = "working"
@@ -47,38 +47,38 @@ class Goal(StrEnum):
     REMOVED = "removed"
 
 
-AWAKE = (State.WORKING, State.IDLE, State.NEEDS_YOU, State.LIMITED, State.COMPACTING, State.STALLED)
-_ANY = (State.STARTING, *AWAKE, State.PAUSED)
-_FROM: dict[State, tuple[State, ...]] = {
-    State.STARTING: (State.IDLE, State.NEEDS_YOU, State.LIMITED, State.STALLED, State.PAUSED, State.DEAD),
-    State.WORKING: _ANY,
-    State.IDLE: (*_ANY, State.DEAD),
-    State.NEEDS_YOU: _ANY,
-    State.LIMITED: _ANY,
-    State.COMPACTING: _ANY,
-    State.PAUSED: _ANY,
-    State.STALLED: _ANY,
-    State.DEAD: _ANY,
+_NOT_BEFORE: dict[SessionState, tuple[SessionState, ...]] = {
+    **dict.fromkeys(SessionState, (SessionState.DEAD,)),
+    SessionState.STARTING: (SessionState.STARTING, SessionState.WORKING, SessionState.COMPACTING),
+    SessionState.IDLE: (),
 }
+"""From which states none leads to another: what is dead comes back as idle, or starts; what works need not start."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
-    """A named worker on the project."""
+class Registered:
+    """A session became known, or known again."""
 
-    name: str
-    ordinal: int = 0
-    kind: Kind = Kind.OUTSIDE
+    kind: SessionKind = SessionKind.OUTSIDE
     role: str | None = None
     wip: int | None = None
     agent: str | None = None
     batch: str | None = None
+    """The only tasks that it works on are those of this batch, and it goes when they have ended."""
     permissions: str | None = None
     """What its agent may do without asking, if that is not what the settings say for all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session(Registered):
+    """A named worker on the project."""
+
+    name: str
+    ordinal: int = 0
     goal: Goal = Goal.STOPPED
     attached: str | None = None
     """The person who has taken its conversation over."""
-    state: State = State.IDLE
+    state: SessionState = SessionState.IDLE
     evidence: str | None = None
     until: float | None = None
     """When it goes on by itself, if it waits."""
@@ -87,44 +87,31 @@ class Session:
     removed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Registered:
-    """A session became known, or known again."""
-
-    kind: Kind = Kind.OUTSIDE
-    role: str | None = None
-    wip: int | None = None
-    agent: str | None = None
-    batch: str | None = None
-    """The only tasks that it works on are those of this batch, and it goes when they have ended."""
-    permissions: str | None = None
-
-
 @dataclass(frozen=True)
 class Started:
-    """A session shall work the board."""
+    """A session was told to work the board."""
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """A session shall work no more, until it is started."""
+    """A session was told to stop until it is started again."""
 
     why: str | None = None
 
 
 @dataclass(frozen=True)
 class Paused:
-    """A session shall stand still, with what it holds, until it is resumed."""
+    """A session was paused, and keeps what it holds until it is resumed."""
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """A session that stood still shall go on."""
+    """A paused session was told to go on."""
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """A session shall be removed as soon as its work is safe."""
+    """A session is to be removed as soon as its work is safe."""
 
     why: str | None = None
 
@@ -144,7 +131,7 @@ class Rescued:
 class Changed:
     """A session came into another state, for this evidence."""
 
-    state: State
+    state: SessionState
     evidence: str
     until: float | None = None
 
@@ -161,31 +148,21 @@ class GivenBack:
 
 @dataclass(frozen=True)
 class Removed:
-    """A session is no more."""
+    """A session was removed."""
 
 
 Event = Registered | Started | Stopped | Paused | Resumed | Leaving | Rescued | Changed | Attached | GivenBack | Removed
 
 
-def register(
-    session: Session | None,
-    kind: Kind,
-    role: str | None,
-    wip: int | None,
-    *,
-    agent: str | None = None,
-    batch: str | None = None,
-    permissions: str | None = None,
-) -> Registered:
-    """Make a session known; a name that is in use stays with its session."""
+def register(session: Session | None, wish: Registered) -> Registered:
+    """Make a session known; a name that is in use stays with its session, and one that covey runs holds one task."""
     if session is not None and not session.removed:
         raise Refused(f"There is a session {session.name} already.", hint="Choose another name.")
-    if wip is not None and wip < 1:
+    if wish.wip is not None and wish.wip < 1:
         raise Invalid("wip must be at least 1.")
-    if permissions is not None and kind is not Kind.RUN:
+    if wish.permissions is not None and wish.kind is not SessionKind.RUN:
         raise Invalid("Permissions are for a session that covey runs.", hint="Name its agent: --agent AGENT.")
-    limit = 1 if kind is Kind.RUN and wip is None else wip
-    return Registered(kind=kind, role=role, wip=limit, agent=agent, batch=batch, permissions=permissions)
+    return replace(wish, wip=1) if wish.kind is SessionKind.RUN and wish.wip is None else wish
 
 
 def start(session: Session) -> Started | None:
@@ -223,15 +200,19 @@ def resume(session: Session) -> Resumed | None:
 def leave(session: Session, *, at_work: bool, force: bool, why: str | None = None) -> Leaving | None:
     """Let a session go, None if it goes already; one at work only by force."""
     if at_work and not force:
-        raise Refused(
-            f"{session.name} is at work.",
-            hint=f"covey session stop {session.name} first, or remove it with --force; its work is kept either way.",
-        )
+        if session.kind is SessionKind.RUN:
+            hint = f"covey session stop {session.name} first, or remove it with --force; its work is kept either way."
+        else:
+            hint = (
+                f"covey session remove {session.name} --force gives what it holds back to the board;"
+                f" or covey task release ID --as {session.name} first."
+            )
+        raise Refused(f"{session.name} is at work.", hint=hint)
     return None if session.goal is Goal.REMOVED else Leaving(why)
 
 
 def _run_by_covey(session: Session, verb: str) -> None:
-    if session.kind is not Kind.RUN:
+    if session.kind is not SessionKind.RUN:
         raise Refused(
             f"{session.name} cannot be {verb}: covey does not run it.",
             hint="covey session new NAME --agent AGENT makes one that covey runs.",
@@ -251,7 +232,7 @@ def give_back(session: Session) -> GivenBack | None:
     return GivenBack() if session.attached else None
 
 
-def change(session: Session, state: State, evidence: str, until: float | None = None) -> Changed | None:
+def change(session: Session, state: SessionState, evidence: str, until: float | None = None) -> Changed | None:
     """Bring a session into a state, None if it is there already; the same state twice is one event.
 
     One that waits until another time is told so: that is news.
@@ -260,7 +241,7 @@ def change(session: Session, state: State, evidence: str, until: float | None = 
         return None
     if session.removed:
         raise Refused(f"{session.name} is removed.")
-    if session.state not in _FROM[state]:
+    if session.state in _NOT_BEFORE[state]:
         raise Refused(f"{session.name} cannot go from {session.state} to {state}.")
     return Changed(state, evidence, until)
 
@@ -273,10 +254,10 @@ def remove(session: Session) -> Removed:
 
 
 def goes_on(session: Session | None) -> bool:
-    """Say whether a session is there to go on with what it began: one that covey runs shall work, or stands still."""
+    """Say whether a session is there to go on with what it began: one that covey runs is to work, or is paused."""
     if session is None or session.removed:
         return False
-    return session.kind is not Kind.RUN or session.goal in (Goal.WORKING, Goal.PAUSED)
+    return session.kind is not SessionKind.RUN or session.goal in (Goal.WORKING, Goal.PAUSED)
 
 
 def may_take(session: Session, holding: int) -> None:
@@ -291,18 +272,7 @@ def may_take(session: Session, holding: int) -> None:
 
 def first(name: str, seq: int, event: Registered, at: float) -> Session:
     """Return the session that a Registered event begins."""
-    return Session(
-        name=name,
-        ordinal=seq,
-        kind=event.kind,
-        role=event.role,
-        wip=event.wip,
-        agent=event.agent,
-        batch=event.batch,
-        permissions=event.permissions,
-        created=at,
-        updated=at,
-    )
+    return Session(name=name, ordinal=seq, created=at, updated=at, **vars(event))
 
 
 def apply(session: Session, event: Event, at: float, by: str = OWNER) -> Session:
@@ -327,4 +297,4 @@ def apply(session: Session, event: Event, at: float, by: str = OWNER) -> Session
         case GivenBack():
             return replace(session, attached=None, updated=at)
         case Removed():
-            return replace(session, state=State.DEAD, goal=Goal.REMOVED, removed=True, updated=at)
+            return replace(session, state=SessionState.DEAD, goal=Goal.REMOVED, removed=True, updated=at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from enum import StrEnum
 
@@ -9,7 +10,7 @@ from covey.values import dataclass
 
 
 class Trouble(StrEnum):
-    """Why an agent cannot go on; what follows from each is said in `judge.py`."""
+    """Why an agent cannot go on; what follows from each is decided in `outcomes`."""
 
     LIMIT = "limit"
     """Its provider takes no more requests of ours for now."""
@@ -49,13 +50,21 @@ class Usage:
     cache_read: int = 0
     cache_write: int = 0
 
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Return the tokens of each kind."""
+        return self.input, self.output, self.cache_read, self.cache_write
+
+    def with_other(self, combine: Callable[[int, int], int], other: Usage) -> Usage:
+        """Return of each kind what its two numbers come to."""
+        return Usage(*map(combine, self.counts, other.counts))
+
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-        )
+        return self.with_other(int.__add__, other)
+
+    def __sub__(self, other: Usage) -> Usage:
+        """Return of each kind what is more than the other has, never less than nothing."""
+        return self.with_other(lambda mine, theirs: max(mine - theirs, 0), other)
 
     def covers(self, other: Usage) -> bool:
         """Say whether the other can be a part of it."""
@@ -63,17 +72,12 @@ class Usage:
 
     def or_more(self, other: Usage) -> Usage:
         """Return of each kind what is more."""
-        return Usage(
-            max(self.input, other.input),
-            max(self.output, other.output),
-            max(self.cache_read, other.cache_read),
-            max(self.cache_write, other.cache_write),
-        )
+        return self.with_other(max, other)
 
     @property
     def tokens(self) -> int:
         """Return all tokens together."""
-        return self.input + self.output + self.cache_read + self.cache_write
+        return sum(self.counts)
 
 
 @dataclass(frozen=True)

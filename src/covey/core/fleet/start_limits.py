@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
+from covey.core.board.waiting import Cause
 from covey.core.figures import size
-from covey.core.signals import Trouble
-from covey.core.waiting import Cause
+from covey.core.fleet.signals import Trouble
 from covey.values import dataclass
 
-BURST = 15.0
+BURST_S = 15.0
 """Seconds in which several refusals are one."""
-CALM = 60.0
+CALM_S = 60.0
 """Seconds without a refusal after which one run more is tried."""
-LONGEST = 8 * 86_400.0
+MAX_LIMIT_S = 8 * 86_400.0
 """Seconds that a provider's limit may last, so that a time which makes no sense stops nobody for ever."""
 MEMORY = "memory"
-CLOSED = {Trouble.KEY: 300.0, Trouble.CREDIT: 300.0}
+RETRY_AFTER_S = {Trouble.KEY: 300.0, Trouble.CREDIT: 300.0}
 """Troubles that every run of the agent would meet, and seconds until one tries again."""
 
 
@@ -68,10 +68,10 @@ class Load:
 
 def refused(pace: Pace, at: float, running: int, trouble: Trouble, what: str, until: float | None = None) -> Pace:
     """Return the pace after a provider refused one of `running` runs; `until`: when it takes requests again."""
-    if trouble in CLOSED or until is not None:
-        end = until if until is not None else at + CLOSED[trouble]
+    if trouble in RETRY_AFTER_S or until is not None:
+        end = until if until is not None else at + RETRY_AFTER_S[trouble]
         pace = replace(pace, closed=max(end, pace.closed or end), why=what)
-    if trouble not in (Trouble.LIMIT, Trouble.OVERLOAD) or (pace.cut is not None and at - pace.cut < BURST):
+    if trouble not in (Trouble.LIMIT, Trouble.OVERLOAD) or (pace.cut is not None and at - pace.cut < BURST_S):
         return pace
     before = running if pace.limit is None else min(pace.limit, max(running, 1))
     return replace(pace, limit=max(before / 2, 1.0), cut=at, grown=at, why=what)
@@ -79,23 +79,18 @@ def refused(pace: Pace, at: float, running: int, trouble: Trouble, what: str, un
 
 def believed(until: float | None, wall: float) -> float | None:
     """Return a reset that a provider named, None if it is over, or so far ahead that it makes no sense."""
-    return until if until is not None and wall < until < wall + LONGEST else None
+    return until if until is not None and wall < until < wall + MAX_LIMIT_S else None
 
 
 def calm(pace: Pace, at: float, running: int) -> Pace:
     """Return the pace after some time has passed: one run more for every calm minute in which the limit was used."""
     if pace.closed is not None and at >= pace.closed:
         pace = replace(pace, closed=None)
-    if pace.limit is None or pace.grown is None or at - pace.grown < CALM:
+    if pace.limit is None or pace.grown is None or at - pace.grown < CALM_S:
         return pace
     if running + 1 < pace.limit:
         return replace(pace, limit=None, cut=None, grown=None, why="")  # nothing has come near it for a while
     return replace(pace, limit=pace.limit + 1, grown=at)
-
-
-def began(pace: Pace, at: float) -> Pace:
-    """Return the pace after a run has started."""
-    return replace(pace, started=at)
 
 
 def why_wait(pace: Pace, load: Load) -> Wait | None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from covey.core.tasks import Note
 from covey.hashes import sha256
+
+if TYPE_CHECKING:
+    from covey.core.board.tasks import Task
+    from covey.core.fleet.prompts import Brief
 
 Facts = tuple[tuple[str, str], ...]
 """The parts of a task by their names, each with a digest of what was said; an empty one if that was not all of it."""
@@ -21,20 +25,11 @@ GONE = {
 """What is said of a part that is empty now."""
 
 
-def of_words(
-    *,
-    title: str,
-    body: str,
-    kind: str,
-    scope: Sequence[str],
-    do_not_touch: Sequence[str],
-    done_when: Sequence[str],
-    notes: Sequence[Note],
-) -> dict[str, str]:
+def of_words(told: Task | Brief, body: str) -> dict[str, str]:
     """Return the parts of a task that people write, each with its digest."""
-    lists = {"scope": scope, "do_not_touch": do_not_touch, "done_when": done_when}
-    words = {"title": title, "body": body, "kind": kind, **{name: list(each) for name, each in lists.items()}}
-    remarks = {note_name(number): [note.by, note.text] for number, note in enumerate(notes, 1)}
+    lists = {"scope": told.scope, "do_not_touch": told.do_not_touch, "done_when": told.done_when}
+    words = {"title": told.title, "body": body, "kind": told.kind, **{name: list(each) for name, each in lists.items()}}
+    remarks = {note_name(number): [note.by, note.text] for number, note in enumerate(told.notes, 1)}
     return {name: digest(value) for name, value in (words | remarks).items()}
 
 
@@ -54,14 +49,9 @@ def digest(value: object) -> str:
     return sha256(said.encode()).hexdigest()[:DIGEST_CHARS]
 
 
-def of(parts: Mapping[str, str]) -> Facts:
-    """Return parts as they are kept."""
-    return tuple(parts.items())
-
-
 def after(heard: Facts, more: Iterable[tuple[str, str]]) -> Facts:
     """Return what was heard after more of it was: what was said last counts."""
-    return of(dict(heard) | dict(more))
+    return tuple((dict(heard) | dict(more)).items())
 
 
 def news(now: Mapping[str, str], heard: Facts) -> set[str]:

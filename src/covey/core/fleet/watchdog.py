@@ -1,7 +1,10 @@
 """The watchdog's judgement of a run: one verdict with its evidence, from all that can be seen of it together.
 
 Nothing is ended for silence alone: a run is stalled when it says nothing, no request of it is under way, no tool of it
-runs and nothing of it uses the processor, all of that for minutes.
+runs and nothing of it uses the processor, all of that for minutes; or when a model does not answer, it was put off for
+too long, or it does the same again and again. Without a word of the watchdog a session is also stalled when its run
+cannot be started (`app/fleet/runs`), a step of its loop keeps failing (`loops/fleet/fleet_loop`), or its run ended
+since its key or credit was refused (`core/fleet/run_end`).
 """
 
 from __future__ import annotations
@@ -9,21 +12,21 @@ from __future__ import annotations
 from enum import StrEnum
 
 from covey.core.figures import age
-from covey.core.heard import Call
-from covey.core.pace import believed
-from covey.core.sessions import State
-from covey.core.signals import Limited, Trouble
+from covey.core.fleet.run_state import Call
+from covey.core.fleet.sessions import SessionState
+from covey.core.fleet.signals import Limited, Trouble
+from covey.core.fleet.start_limits import believed
 from covey.values import dataclass
 
-TEXT = 500
+MAX_EVIDENCE_CHARS = 500
 """Characters of one piece of evidence."""
-OVER = 60.0
+END_WITHIN_S = 60.0
 """Seconds in which a program that has said its last word has to end."""
-FULL = 0.92
+FULL_CONTEXT_SHARE = 0.92
 """How full a context is when it should be made shorter."""
 
 
-class Action(StrEnum):
+class Remedy(StrEnum):
     """What the watchdog does about a verdict."""
 
     NONE = "none"
@@ -52,11 +55,11 @@ class Clue:
 class Verdict:
     """What the watchdog thinks of a run."""
 
-    state: State
+    state: SessionState
     rule: str
     """The rule that decided, in a few words."""
     clues: tuple[Clue, ...] = ()
-    action: Action = Action.NONE
+    action: Remedy = Remedy.NONE
     until: float | None = None
     alert: bool = False
     """A person should know, once."""
@@ -76,11 +79,11 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How many seconds the watchdog waits, and how many repetitions are too many."""
+    """How many seconds the watchdog waits, and how many repetitions are too many: the settings of [watch]."""
 
-    stalled: float = 300.0
-    request: float = 900.0
-    repeats: int = 5
+    stalled: float
+    request: float
+    repeats: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,20 +137,20 @@ def judge(signs: Signs, patience: Patience) -> Verdict:
         verdict = rule(signs, patience)
         if verdict is not None:
             return verdict
-    return Verdict(state=State.WORKING, rule="it works", clues=(_latest(signs),))
+    return Verdict(state=SessionState.WORKING, rule="it works", clues=(_latest(signs),))
 
 
 def in_hands(signs: Signs, person: str) -> Verdict:
     """Return the verdict on a run that a person has taken over: nobody judges that but they."""
     clue = _clue(signs, "process", f"{person} has it in a terminal", signs.started)
-    return Verdict(state=State.WORKING, rule="a person has taken it over", clues=(clue,))
+    return Verdict(state=SessionState.WORKING, rule="a person has taken it over", clues=(clue,))
 
 
 def _held(signs: Signs, patience: Patience) -> Verdict | None:
     if not signs.held:
         return None
     return Verdict(
-        state=State.PAUSED, rule="it was told to stand still", clues=(_clue(signs, "process", "held", None),)
+        state=SessionState.PAUSED, rule="it was told to stand still", clues=(_clue(signs, "process", "held", None),)
     )
 
 
@@ -155,7 +158,7 @@ def _asks(signs: Signs, patience: Patience) -> Verdict | None:
     if signs.asks is None:
         return None
     clue = _clue(signs, "stream", signs.asks, signs.asked)
-    return Verdict(state=State.NEEDS_YOU, rule="it waits for a person's word", clues=(clue,))
+    return Verdict(state=SessionState.NEEDS_YOU, rule="it waits for a person's word", clues=(clue,))
 
 
 def _limited(signs: Signs, patience: Patience) -> Verdict | None:
@@ -168,9 +171,12 @@ def _limited(signs: Signs, patience: Patience) -> Verdict | None:
     if until is None and waited is not None and waited > patience.request:
         since = _clue(signs, "stream", "it was put off first, and again and again since", signs.put_off)
         rule = "its provider has put it off for too long"
-        return Verdict(state=State.STALLED, rule=rule, clues=(clue, since), action=Action.RESTART, alert=True)
+        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue, since), action=Remedy.RESTART, alert=True)
     return Verdict(
-        state=State.LIMITED, rule="its provider put it off, and it tries again by itself", clues=(clue,), until=until
+        state=SessionState.LIMITED,
+        rule="its provider put it off, and it tries again by itself",
+        clues=(clue,),
+        until=until,
     )
 
 
@@ -178,7 +184,7 @@ def _compacts(signs: Signs, patience: Patience) -> Verdict | None:
     if signs.compacts is None or _quiet(signs) > patience.request:
         return None
     clue = _clue(signs, "stream", "it makes its conversation shorter", signs.compacts)
-    return Verdict(state=State.COMPACTING, rule="its context was full", clues=(clue,))
+    return Verdict(state=SessionState.COMPACTING, rule="its context was full", clues=(clue,))
 
 
 def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
@@ -187,56 +193,68 @@ def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
     clue = _clue(signs, "stream", f"{signs.repeats} times in a row the same: {signs.repeated[:200]}", signs.said)
     if signs.nudged > 0 and signs.repeats >= signs.nudged + patience.repeats:
         rule = f"it does the same again and again{', and was told so' if signs.told else ''}"
-        return Verdict(state=State.STALLED, rule=rule, clues=(clue,), action=Action.END, alert=True)
+        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue,), action=Remedy.END, alert=True)
     if signs.nudged >= patience.repeats:
         return None
-    return Verdict(state=State.WORKING, rule="it repeats itself", clues=(clue,), action=Action.NUDGE)
+    return Verdict(state=SessionState.WORKING, rule="it repeats itself", clues=(clue,), action=Remedy.NUDGE)
 
 
 def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
     quiet = _quiet(signs)
-    if signs.over and signs.speaks and quiet >= min(patience.stalled, OVER):
+    if signs.over and signs.speaks and quiet >= min(patience.stalled, END_WITHIN_S):
         clue = _clue(signs, "stream", "it has said its last word, and does not end", signs.said)
-        return Verdict(state=State.WORKING, rule="it is over", clues=(clue,), action=Action.FINISH)
+        return Verdict(state=SessionState.WORKING, rule="it is over", clues=(clue,), action=Remedy.FINISH)
     if signs.over or quiet < patience.stalled:
         return None
-    call = min(signs.calls, key=lambda call: call.since, default=None)
-    if (call is not None or not signs.speaks) and signs.processes > 1:
-        what = f"its tool runs: {call.tool} {call.about[:200]}" if call else f"{signs.processes} processes of it live"
-        return Verdict(
-            state=State.WORKING,
-            rule="silent, and something of it runs",
-            clues=(_clue(signs, "process", what, call.since if call else None), _latest(signs)),
-            excused=True,
-        )
-    in_flight = signs.waits is not None or (not signs.speaks and signs.connections > 0)
+    running = _tool_runs(signs)
+    if running is not None:
+        return running
     clues = (_latest(signs), _clue(signs, "process", "no processor time was used", signs.worked))
-    if in_flight and quiet < patience.request:
-        asked = _clue(signs, "stream", "it waits for its model", signs.waits)
-        rule = "silent, with a request under way"
-        return Verdict(state=State.WORKING, rule=rule, clues=(asked, *clues), excused=True)
-    if in_flight:
-        asked = _clue(signs, "stream", "its model does not answer", signs.waits)
-        return Verdict(
-            state=State.STALLED,
-            rule="a request has had no answer for too long",
-            clues=(asked, *clues),
-            action=Action.RESTART,
-            alert=True,
-        )
+    if signs.waits is not None or (not signs.speaks and signs.connections > 0):
+        return _request(signs, clues, is_late=quiet >= patience.request)
     if signs.excused is not None and signs.at - signs.excused < patience.stalled:
         ended = _clue(signs, "process", "what it waited for has ended", signs.excused)
-        return Verdict(state=State.WORKING, rule="silent, and may go on now", clues=(ended, *clues))
+        return Verdict(state=SessionState.WORKING, rule="silent, and may go on now", clues=(ended, *clues))
     none = _clue(signs, "stream", "no request is under way and no tool runs", None)
     rule = "no word, no request, no tool, no processor time"
-    return Verdict(state=State.STALLED, rule=rule, clues=(*clues, none), action=Action.END, alert=True)
+    return Verdict(state=SessionState.STALLED, rule=rule, clues=(*clues, none), action=Remedy.END, alert=True)
+
+
+def _tool_runs(signs: Signs) -> Verdict | None:
+    """Excuse a silent run that has a tool, or another process, at work."""
+    call = min(signs.calls, key=lambda call: call.since, default=None)
+    if signs.processes <= 1 or (call is None and signs.speaks):
+        return None
+    what = f"its tool runs: {call.tool} {call.about[:200]}" if call else f"{signs.processes} processes of it live"
+    return Verdict(
+        state=SessionState.WORKING,
+        rule="silent, and something of it runs",
+        clues=(_clue(signs, "process", what, call.since if call else None), _latest(signs)),
+        excused=True,
+    )
+
+
+def _request(signs: Signs, clues: tuple[Clue, ...], *, is_late: bool) -> Verdict:
+    """Excuse the silence of a run that waits for its model, as long as that is not too late."""
+    if not is_late:
+        asked = _clue(signs, "stream", "it waits for its model", signs.waits)
+        rule = "silent, with a request under way"
+        return Verdict(state=SessionState.WORKING, rule=rule, clues=(asked, *clues), excused=True)
+    asked = _clue(signs, "stream", "its model does not answer", signs.waits)
+    return Verdict(
+        state=SessionState.STALLED,
+        rule="a request has had no answer for too long",
+        clues=(asked, *clues),
+        action=Remedy.RESTART,
+        alert=True,
+    )
 
 
 def _full(signs: Signs, patience: Patience) -> Verdict | None:
-    if signs.context is None or signs.context < FULL or signs.squeezed:
+    if signs.context is None or signs.context < FULL_CONTEXT_SHARE or signs.squeezed:
         return None
     clue = _clue(signs, "stream", f"its context is {signs.context:.0%} full", signs.said)
-    return Verdict(state=State.WORKING, rule="its context is nearly full", clues=(clue,), action=Action.COMPACT)
+    return Verdict(state=SessionState.WORKING, rule="its context is nearly full", clues=(clue,), action=Remedy.COMPACT)
 
 
 def _quiet(signs: Signs) -> float:
@@ -255,9 +273,13 @@ def _latest(signs: Signs) -> Clue:
 
 
 def _clue(signs: Signs, source: str, text: str, since: float | None) -> Clue:
-    return Clue(source, " ".join(text.split())[:TEXT], max(signs.at - (signs.started if since is None else since), 0.0))
+    return Clue(
+        source,
+        " ".join(text.split())[:MAX_EVIDENCE_CHARS],
+        max(signs.at - (signs.started if since is None else since), 0.0),
+    )
 
 
 def trouble_of(verdict: Verdict) -> Trouble | None:
     """Return which trouble a restart is due to: a model that does not answer is its provider's fault."""
-    return Trouble.CONNECTION if verdict.action is Action.RESTART else None
+    return Trouble.CONNECTION if verdict.action is Remedy.RESTART else None

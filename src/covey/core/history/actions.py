@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
 
-from covey.core.heard import Heard
-from covey.core.signals import Asks, Wants
+from covey.core.fleet.signals import Asks, Wants
+from covey.core.people.permits import SHELL
 from covey.core.texts import redact
 from covey.values import dataclass
 
-LONGEST = 120
+if TYPE_CHECKING:  # it brings the reading of shell commands with it, which a claim does not need
+    from covey.core.fleet.run_state import RunState
+
+MAX_ACTION_CHARS = 120
 """Characters of an action."""
-LOOKED = 2000
+MAX_EXAMINED_CHARS = 2000
 """Characters of what a tool is used for that are looked at."""
-SHELL = "shell"
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Action:
     since: float | None = None
 
 
-_KINDS = {
+_TOOLS_BY_ACTION = {
     "editing": "edit write multiedit notebookedit patch apply_patch write_file replace str_replace create update",
     "reading": "read view read_file read_many_files notebookread open",
     "searching": "grep glob search search_file_content codesearch ls list list_directory find",
@@ -33,7 +36,7 @@ _KINDS = {
     "handing on": "task agent delegate",
     "planning": "todowrite todoread todo write_todos update_plan plan exitplanmode",
 }
-_DOES = {tool: doing for doing, tools in _KINDS.items() for tool in tools.split()}
+_DOES = {tool: doing for doing, tools in _TOOLS_BY_ACTION.items() for tool in tools.split()}
 _DID = {
     "running": "ran",
     "editing": "edited",
@@ -45,12 +48,13 @@ _DID = {
     "using": "used",
 }
 _PATH = re.compile(r'"(?:file_path|filePath|absolute_path|path|filename)"\s*:\s*"((?:[^"\\]|\\.)*)')
-_WORDS = re.compile(r'"(?:pattern|query|url|command|description|prompt)"\s*:\s*"((?:[^"\\]|\\.)*)')
+_SUBJECT_FIELD = re.compile(r'"(?:pattern|query|url|command|description|prompt)"\s*:\s*"((?:[^"\\]|\\.)*)')
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
-_MARK = re.compile(r" #[0-9a-f]{10}\Z")
+USE_MARK = re.compile(r" #[0-9a-f]{10}\Z")
+"""What makes two uses of a tool differ that read the same; of no use to a reader."""
 
 
-def action_of(heard: Heard, root: str = "") -> Action | None:
+def action_of(heard: RunState, root: str = "") -> Action | None:
     """Return what a run does, None if it has let nobody know; paths below `root` are told without it."""
     asks, calls = list(heard.asks.values()), list(heard.calls.values())  # whoever listens may change them meanwhile
     if asks:
@@ -83,7 +87,7 @@ def told(tool: str, about: str, root: str = "", *, over: bool = False) -> str:
     """Return a use of a tool as a part of a sentence: one line, in which nothing is unseen; `over`: it has ended."""
     does = "running" if tool == SHELL else _DOES.get(tool.lower(), "using")
     said = f"{_DID[does] if over else does}"
-    about = about[:LOOKED]
+    about = about[:MAX_EXAMINED_CHARS]
     if does == "planning":
         return said
     what = about if tool == SHELL else _named(about)
@@ -100,13 +104,15 @@ def _named(about: str) -> str:
     if patched:
         return f"{patched[0]} and {len(patched) - 1} more" if len(patched) > 1 else str(patched[0])
     if about.lstrip().startswith("{"):
-        found = _PATH.search(about) or _WORDS.search(about)
+        found = _PATH.search(about) or _SUBJECT_FIELD.search(about)
         return found[1] if found else ""
-    return _MARK.sub("", about)
+    return USE_MARK.sub("", about)
 
 
 def _line(text: str) -> str:
     """Return a text as one line without secrets and without what nobody sees, cut where it is too long."""
-    clean = "".join(char if unicodedata.category(char)[0] not in "CZ" else " " for char in redact(text[:LOOKED]))
+    clean = "".join(
+        char if unicodedata.category(char)[0] not in "CZ" else " " for char in redact(text[:MAX_EXAMINED_CHARS])
+    )
     line = " ".join(clean.split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1].rstrip()}…"
+    return line if len(line) <= MAX_ACTION_CHARS else f"{line[: MAX_ACTION_CHARS - 1].rstrip()}…"

@@ -5,7 +5,7 @@ Commands import this without a daemon's rules, so it imports next to nothing.
 
 from __future__ import annotations
 
-from covey.core.figures import money, one
+from covey.core.figures import money, one, some
 from covey.plain import first_line as first_line
 from covey.plain import plain as plain
 
@@ -90,8 +90,7 @@ def _done(data: dict[str, Any]) -> str:
 
 def _list(names: Any) -> str:
     """Return some names, and how many there are more."""
-    shown = ", ".join(_safe(str(name)) for name in list(names)[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+    return some([_safe(name) for name in names], 5)
 
 
 def _taken(data: dict[str, Any]) -> str:
@@ -250,9 +249,7 @@ _TELL: dict[str, Any] = {
     "alert.raised": lambda data: f"alert: {_safe(data['message'])}",
     "log.begun": lambda data: f"the log of {_safe(data.get('project') or 'this project')} began",
     "log.pruned": lambda data: f"{data['blobs']} old long texts were removed ({data['size']} bytes)",
-    "log.rebuilt": lambda data: (
-        f"the rows were made anew from {data['events']} events ({data['differences']} differed)"
-    ),
+    "log.rebuilt": lambda data: f"the rows were rebuilt from {data['events']} events ({data['differences']} differed)",
     "log.imported": lambda data: f"{data['events']} events of log {_safe(data['log'])[:8]} were taken in",
     "log.forgotten": lambda data: f"{data['events']} events of log {_safe(data['log'])[:8]} were removed again",
     "daemon.started": lambda data: f"the daemon started (covey {_safe(data['version'])})",

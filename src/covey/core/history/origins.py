@@ -22,7 +22,9 @@ PRIVATE: dict[str, tuple[str, tuple[str, ...]]] = {
 """By kind of event: what has to be asked for to include these fields of it in an export."""
 
 
-AGAIN = "If its origin exported it anew: covey log import --again --from REMOTE takes it in from its beginning."
+IMPORT_AGAIN_HINT = (
+    "If its origin exported it again: covey log import --again --from REMOTE takes it in from its beginning."
+)
 """What to do about a log that does not continue what is known of it."""
 
 
@@ -42,7 +44,8 @@ def follow(log: str, line: Line, seq: int, link: bytes) -> None:
         raise Refused(f"The log {log} has a gap: after event {seq} comes {event.seq}.")
     if event.prev != link:
         raise Refused(
-            f"The log {log} is a fork: its event {event.seq} does not follow the event {seq} that is known.", hint=AGAIN
+            f"The log {log} is a fork: its event {event.seq} does not follow the event {seq} that is known.",
+            hint=IMPORT_AGAIN_HINT,
         )
     if not line.withheld and digest(event) != line.hash:
         raise Refused(f"Event {event.seq} of the log {log} was altered: it does not have its hash.")

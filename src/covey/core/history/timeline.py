@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.sessions import State
+from covey.core.fleet.sessions import SessionState
 from covey.values import dataclass
 
-MOST = 500
+MAX_SPANS = 500
 """Spans beyond which a strip shows nothing more, since each is then thinner than a line."""
 
 
@@ -28,15 +28,15 @@ class Doing(StrEnum):
 
 
 _DOING = {
-    State.STARTING: Doing.WORKING,
-    State.WORKING: Doing.WORKING,
-    State.COMPACTING: Doing.WORKING,
-    State.IDLE: Doing.IDLE,
-    State.NEEDS_YOU: Doing.NEEDS_YOU,
-    State.LIMITED: Doing.LIMITED,
-    State.PAUSED: Doing.PAUSED,
-    State.STALLED: Doing.STALLED,
-    State.DEAD: Doing.DOWN,
+    SessionState.STARTING: Doing.WORKING,
+    SessionState.WORKING: Doing.WORKING,
+    SessionState.COMPACTING: Doing.WORKING,
+    SessionState.IDLE: Doing.IDLE,
+    SessionState.NEEDS_YOU: Doing.NEEDS_YOU,
+    SessionState.LIMITED: Doing.LIMITED,
+    SessionState.PAUSED: Doing.PAUSED,
+    SessionState.STALLED: Doing.STALLED,
+    SessionState.DEAD: Doing.DOWN,
 }
 
 
@@ -45,7 +45,7 @@ class Turn:
     """From then on a session was in this state, for this evidence; None: there was no such session."""
 
     at: float
-    state: State | None
+    state: SessionState | None
     evidence: str | None = None
 
 
@@ -60,7 +60,7 @@ class Span:
 
 
 def strip(
-    turns: Iterable[Turn], since: float, until: float, away: Iterable[tuple[float, float]] = (), most: int = MOST
+    turns: Iterable[Turn], since: float, until: float, away: Iterable[tuple[float, float]] = (), most: int = MAX_SPANS
 ) -> list[Span]:
     """Return what a session did between two times, in order and at most so many spans.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from covey.core.figures import span
-from covey.core.permits import SHELL
-from covey.core.signals import (
+from covey.core.fleet.signals import (
     Asks,
     Called,
     Calls,
@@ -29,17 +27,17 @@ from covey.core.signals import (
     Wants,
     Works,
 )
+from covey.core.history.actions import USE_MARK
+from covey.core.people.permits import SHELL
 
 SAYS, USES, CAME, ASKS, TROUBLE, COMPACTS, ENDS = "- ", "> ", "< ", "? ", "! ", "~ ", "= "
-ABOUT = 300
+MAX_ABOUT_CHARS = 300
 """Characters of what a tool is used for, and of a line that it printed."""
-DEEPEST = 20
+MAX_NESTING = 20
 """Levels within each other down to which what a tool is given is told; nobody reads on, and Python could not."""
 PRINTED_LINES, LOOKED_LINES = 40, 6
 """Lines of what came of a command or a failure, and of what another tool found."""
-EXACT = re.compile(r" #[0-9a-f]{10}\Z")
-"""What makes two uses of a tool differ that read the same; of no use to a reader."""
-SPAN = datetime.max.replace(tzinfo=UTC).timestamp()
+MAX_TIME_S = datetime.max.replace(tzinfo=UTC).timestamp()
 
 
 @dataclass
@@ -78,14 +76,9 @@ class Transcript:
             case Asks():
                 return _asked(signal)
             case Limited():
-                again = "" if signal.again_in is None else f"; it tries again in {span(signal.again_in)}"
-                return _marked(
-                    TROUBLE, f"put off ({signal.trouble}): {_joined(signal.what, _until(signal.until) + again)}"
-                )
+                return _put_off(signal)
             case Compacts(on):
-                return [
-                    f"{COMPACTS}makes its conversation shorter" if on else f"{COMPACTS}made its conversation shorter"
-                ]
+                return [f"{COMPACTS}{'makes' if on else 'made'} its conversation shorter"]
             case Result(text):
                 repeats = self.said and text.strip() == self.said
                 return _marked(ENDS, "done, as it said" if repeats else text.strip() or "done")
@@ -113,7 +106,7 @@ def words_of(line: str) -> str:
 
 
 def _below(lines: Sequence[str]) -> list[str]:
-    return [f"  {line[:ABOUT]}{'…' if len(line) > ABOUT else ''}".rstrip() for line in lines]
+    return [f"  {line[:MAX_ABOUT_CHARS]}{'…' if len(line) > MAX_ABOUT_CHARS else ''}".rstrip() for line in lines]
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
@@ -131,8 +124,8 @@ def _marked(mark: str, text: str) -> list[str]:
 
 
 def _used(tool: str, about: str) -> str:
-    first, *rest = _plain(EXACT.sub("", about)).strip().splitlines() or [""]
-    cut = first[:ABOUT] + ("…" if rest or len(first) > ABOUT else "")
+    first, *rest = _plain(USE_MARK.sub("", about)).strip().splitlines() or [""]
+    cut = first[:MAX_ABOUT_CHARS] + ("…" if rest or len(first) > MAX_ABOUT_CHARS else "")
     return f"{' '.join(tool.split())}: {cut}".removesuffix(": ")
 
 
@@ -147,7 +140,7 @@ def _plain(about: str) -> str:
     return ", ".join(f"{key}: {_value(value)}" for key, value in given.items())
 
 
-def _value(value: object, levels: int = DEEPEST) -> str:
+def _value(value: object, levels: int = MAX_NESTING) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, Mapping | list) and not levels:
@@ -159,6 +152,11 @@ def _value(value: object, levels: int = DEEPEST) -> str:
     if value is None or isinstance(value, bool):
         return {True: "yes", False: "no", None: "none"}[value]
     return str(value)
+
+
+def _put_off(limited: Limited) -> list[str]:
+    again = "" if limited.again_in is None else f"; it tries again in {span(limited.again_in)}"
+    return _marked(TROUBLE, f"put off ({limited.trouble}): {_joined(limited.what, _until(limited.until) + again)}")
 
 
 def _asked(asks: Asks) -> list[str]:
@@ -176,6 +174,6 @@ def _joined(sentence: str, more: str) -> str:
 
 def _until(moment: float | None) -> str:
     """Return when something ends, in the words of a line; a time that no calendar has is left out."""
-    if moment is None or not 0 <= moment < SPAN:
+    if moment is None or not 0 <= moment < MAX_TIME_S:
         return ""
     return f", until {datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"

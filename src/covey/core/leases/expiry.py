@@ -1,11 +1,11 @@
-"""When silence ends a claim or a lease: only after a whole time to live that somebody watched."""
+"""When silence ends a claim or a lease: after its whole time to live, counted only while a daemon was watching."""
 
 from __future__ import annotations
 
-from covey.core.sessions import Kind
+from covey.core.fleet.sessions import SessionKind
 from covey.values import dataclass
 
-JUMP = 5.0
+CLOCK_JUMP_S = 5.0
 """Seconds by which the clocks may drift apart between two looks before we call it a jump or a suspend."""
 
 
@@ -31,9 +31,12 @@ class Watch:
         return Watch(now.awake, now)
 
     def look(self, now: Instant) -> Watch:
-        """Return the watch after another look: it begins anew after a suspend or a clock jump."""
+        """Return the watch after another look: it starts over after a suspend or a clock jump."""
         awake = now.awake - self.last.awake
-        jumped = abs((now.wall - self.last.wall) - awake) > JUMP or abs((now.boot - self.last.boot) - awake) > JUMP
+        jumped = (
+            abs((now.wall - self.last.wall) - awake) > CLOCK_JUMP_S
+            or abs((now.boot - self.last.boot) - awake) > CLOCK_JUMP_S
+        )
         return Watch(now.awake if jumped else self.since, now)
 
     def expired(self, seen: float | None, ttl: float) -> bool:
@@ -42,12 +45,12 @@ class Watch:
         return self.last.awake - start >= ttl
 
 
-def claim_ttl(kind: Kind, *, outside: float, run: float) -> float | None:
-    """Return how long a claim survives silence: a run's briefly, an outsider's for its time, a person's for ever."""
+def claim_ttl(kind: SessionKind, *, outside: float, run: float) -> float | None:
+    """Return how long a claim survives silence: `run` or `outside` seconds by who holds it; a person's has no end."""
     match kind:
-        case Kind.RUN:
+        case SessionKind.RUN:
             return run
-        case Kind.OUTSIDE:
+        case SessionKind.OUTSIDE:
             return outside
-        case Kind.PERSON:
+        case SessionKind.PERSON:
             return None

@@ -54,7 +54,7 @@ class Hook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class HookReply:
     """What an agent is told; all of it empty lets it go on as if nobody had been asked."""
 
     deny: str | None = None
@@ -62,20 +62,20 @@ class Reply:
     tell: str | None = None
     """What the model gets to know besides."""
     go_on: str | None = None
-    """What it shall do instead of stopping."""
+    """What it should do instead of stopping."""
     allow: bool | None = None
     """What a person decided, None if nobody did; before a tool, that it needs no question."""
     why: str | None = None
 
 
-NOTHING = Reply()
+NOTHING = HookReply()
 
 
 def missed(used: Collection[str], seen: Collection[str], lost: int = 0) -> int:
     """Return before how many uses of tools covey was not asked, or did not answer.
 
-    `used`: their names as the agent told them; `seen`: those of which covey was asked; `lost`: askings of which the
-    relay knows that nobody answered. An agent whose two names for one use differ is judged by their number.
+    `used`: their names as the agent told them; `seen`: those that covey was asked about; `lost`: questions that the
+    relay saw nobody answer. An agent whose two names for one use differ is judged by their number.
     """
     asked = set(seen)
     left = len(set(used) - asked) if asked & set(used) else max(0, len(set(used)) - len(seen))

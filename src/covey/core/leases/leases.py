@@ -15,23 +15,24 @@ from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import globs
+from covey.core.board.needs import find_cycle
 from covey.core.figures import span
 from covey.core.quotes import named
 from covey.errors import Invalid, Refused
 from covey.values import dataclass
 
 REPO = "repo:"
-_NAMED = re.compile(r"[a-z][a-z0-9_-]*:[\w./@+-]{0,200}\Z")
-MOST = 64
+_RESOURCE = re.compile(r"[a-z][a-z0-9_-]*:[\w./@+-]{0,200}\Z")
+MAX_RESOURCES = 64
 """Resources that one lease may cover."""
 LANE = "lane:"
-LANE_ROOM = 2
+LANE_CAPACITY = 2
 """How many may be in a lane at once, if the settings do not say."""
-BEAT = 30.0
+RENEW_WITHIN_S = 30.0
 """Seconds of silence after which a lease ends that lives by its own renewals alone."""
 
 
-class State(StrEnum):
+class LeaseState(StrEnum):
     """Whether a lease is in force."""
 
     WAITING = "waiting"
@@ -51,10 +52,9 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lease:
-    """The right of one holder to some resources."""
+class Wish:
+    """Who wants which resources, and on which terms."""
 
-    id: str
     holder: str
     resources: tuple[str, ...]
     shared: bool = False
@@ -66,8 +66,15 @@ class Lease:
     """It lives by its own renewals alone, and not by its holder's signs of life."""
     within: tuple[str, ...] = ()
     """The leases under which a command runs that asked for this one: those end only after its turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease(Wish):
+    """The right of one holder to some resources."""
+
+    id: str
     fence: int = 0
-    state: State = State.LIVE
+    state: LeaseState = LeaseState.LIVE
     taken: float = 0.0
     """When it came into force; of one that waits, when it was asked for."""
     ended: float | None = None
@@ -87,33 +94,13 @@ class Crossing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class Taken(Wish):
     """A holder took a lease."""
-
-    holder: str
-    resources: tuple[str, ...]
-    shared: bool = False
-    ttl: float = 3600.0
-    task: str | None = None
-    reason: str | None = None
-    origin: Origin = Origin.HAND
-    beats: bool = False
-    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
+class Waiting(Wish):
     """Somebody waits in line for a lease that others hold, or wait for before it."""
-
-    holder: str
-    resources: tuple[str, ...]
-    shared: bool = False
-    ttl: float = 3600.0
-    task: str | None = None
-    reason: str | None = None
-    origin: Origin = Origin.HAND
-    beats: bool = False
-    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +133,6 @@ class Crossed:
 
 
 Event = Taken | Waiting | Granted | Given | Expired | Crossed
-Wish = Taken | Waiting
 Room = Callable[[str], int]
 """How many may hold a resource at once."""
 
@@ -155,9 +141,9 @@ def resource(text: str) -> str:
     """Return a resource in its one spelling, or refuse it."""
     text = text.removeprefix("path:")
     if ":" in text.split("/", 1)[0]:
-        if not _NAMED.match(text) or text.startswith("path:") or (text.startswith(REPO) and text != REPO):
+        if not _RESOURCE.match(text) or text.startswith("path:") or (text.startswith(REPO) and text != REPO):
             raise Invalid(
-                f"{text[:80]!r} is no name of a resource.",
+                f"{text[:80]!r} is not the name of a resource.",
                 hint="Names look like port:3000, db:main or repo: itself.",
             )
         return text
@@ -165,9 +151,9 @@ def resource(text: str) -> str:
 
 
 def index(name: str) -> str:
-    """Return the text under which a resource is found: a name, or a glob by its literal prefix, in small letters.
+    """Return the text under which a resource is found: a name, or a glob by its literal prefix, in lower case.
 
-    Small letters, so that a path is found too that differs from the glob only in case.
+    Lower case, so that a path is found too that differs from the glob only in case.
     """
     if is_path(name):
         return "/" + globs.compile(name).prefix.casefold()
@@ -201,8 +187,8 @@ def names_file(path: str) -> bool:
 
 
 def room_of(capacity: Mapping[str, int]) -> Room:
-    """Return how many may hold each resource, by the settings: one, or two in a lane of which they say nothing."""
-    return lambda name: capacity.get(name, LANE_ROOM if name.startswith(LANE) else 1)
+    """Return how many may hold each resource, by the settings: one, or two in a lane that they do not mention."""
+    return lambda name: capacity.get(name, LANE_CAPACITY if name.startswith(LANE) else 1)
 
 
 def _one(name: str) -> int:
@@ -216,8 +202,8 @@ def take(
     room: Room = _one,
 ) -> Taken:
     """Grant a lease that meets nobody's; `left` says how long another still lives. Who waits comes first too."""
-    if not 1 <= len(wish.resources) <= MOST:
-        raise Invalid(f"A lease covers 1 to {MOST} resources, not {len(wish.resources)}.")
+    if not 1 <= len(wish.resources) <= MAX_RESOURCES:
+        raise Invalid(f"A lease covers 1 to {MAX_RESOURCES} resources, not {len(wish.resources)}.")
     met = meets(wish, others, room)
     if met:
         mine, theirs, lease = met[0]
@@ -225,7 +211,7 @@ def take(
     return wish
 
 
-def meets(wish: Wish | Lease, others: Iterable[Lease], room: Room = _one) -> list[tuple[str, str, Lease]]:
+def meets(wish: Wish, others: Iterable[Lease], room: Room = _one) -> list[tuple[str, str, Lease]]:
     """Return what stands in the way of a lease: each of its resources with that of another that leaves no room."""
     found: list[tuple[str, str, Lease]] = []
     near = [lease for lease in others if _is_rival(wish, lease)]
@@ -239,10 +225,12 @@ def meets(wish: Wish | Lease, others: Iterable[Lease], room: Room = _one) -> lis
     return found
 
 
-def _is_rival(wish: Wish | Lease, lease: Lease) -> bool:
-    if lease.state not in (State.LIVE, State.WAITING):
+def _is_rival(wish: Wish, lease: Lease) -> bool:
+    if lease.state not in (LeaseState.LIVE, LeaseState.WAITING):
         return False
-    if isinstance(wish, Lease) and (lease.id == wish.id or (lease.state is State.WAITING and lease.fence > wish.fence)):
+    if isinstance(wish, Lease) and (
+        lease.id == wish.id or (lease.state is LeaseState.WAITING and lease.fence > wish.fence)
+    ):
         return False  # itself, or one that came later
     return lease.holder != wish.holder or (wish.beats and lease.beats)
 
@@ -268,26 +256,19 @@ def stuck(waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> set[str]:
 
 def circle(start: str, waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> list[str]:
     """Return the shortest circle of holders through one of them, itself first; empty if there is none."""
-    found: dict[str, str] = {}
-    line = [start]
-    for holder in line:
-        for other in dict.fromkeys(name for _, others in waits.get(holder, ()) for name in others):
-            if other == start:
-                path = [holder]
-                while path[-1] != start:
-                    path.append(found[path[-1]])
-                return path[::-1]
-            if other not in found and other in waits:
-                found[other] = holder
-                line.append(other)
-    return []
+
+    def before(holder: str) -> list[str]:
+        return [name for _, others in waits.get(holder, ()) for name in others]
+
+    found = find_cycle(start, before(start), lambda holders: {each: before(each) for each in holders})
+    return (found or [])[:-1]
 
 
 def _refusal(mine: str, theirs: str, lease: Lease, left: float) -> Refused:
     task = f" for {lease.task}" if lease.task else ""
     common = _in_common(mine, theirs)
     mine, theirs = named(mine), named(theirs)
-    if lease.state is State.WAITING:
+    if lease.state is LeaseState.WAITING:
         return Refused(
             f"{mine} meets {theirs} of {lease.id}{common}, for which {lease.holder} waits{task}.",
             hint="Wait in line behind it (--wait), or go on without the lease.",
@@ -320,7 +301,7 @@ def give(lease: Lease, by: str, *, owner: bool) -> Given:
 
 def hold(lease: Lease, session: str | None, fence: int | None) -> None:
     """Refuse who does not hold this live lease under this fence."""
-    if lease.state not in (State.LIVE, State.WAITING):
+    if lease.state not in (LeaseState.LIVE, LeaseState.WAITING):
         raise Refused(f"{lease.id} has ended: it was {lease.state}.", hint="Take the lease again.")
     if session is not None and lease.holder != session:
         raise Refused(f"{lease.id} is held by {lease.holder}, not by {session}.")
@@ -330,21 +311,8 @@ def hold(lease: Lease, session: str | None, fence: int | None) -> None:
 
 def first(lease_id: str, seq: int, event: Wish, at: float) -> Lease:
     """Return the lease that a Taken or Waiting event begins."""
-    return Lease(
-        id=lease_id,
-        holder=event.holder,
-        resources=event.resources,
-        shared=event.shared,
-        ttl=event.ttl,
-        task=event.task,
-        reason=event.reason,
-        origin=event.origin,
-        beats=event.beats,
-        within=event.within,
-        fence=seq,
-        state=State.LIVE if isinstance(event, Taken) else State.WAITING,
-        taken=at,
-    )
+    state = LeaseState.LIVE if isinstance(event, Taken) else LeaseState.WAITING
+    return Lease(id=lease_id, fence=seq, state=state, taken=at, **vars(event))
 
 
 def apply(lease: Lease, event: Event, at: float) -> Lease:
@@ -353,11 +321,11 @@ def apply(lease: Lease, event: Event, at: float) -> Lease:
         case Taken() | Waiting():
             return first(lease.id, lease.fence, event, at)
         case Granted():
-            return replace(lease, state=State.LIVE, taken=at)
+            return replace(lease, state=LeaseState.LIVE, taken=at)
         case Given():
-            return replace(lease, state=State.GIVEN, ended=at)
+            return replace(lease, state=LeaseState.GIVEN, ended=at)
         case Expired():
-            return replace(lease, state=State.EXPIRED, ended=at)
+            return replace(lease, state=LeaseState.EXPIRED, ended=at)
         case Crossed():
             return lease  # kept in rows of their own, by path
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
-from covey.core import globs, leases
+from covey.core import globs
+from covey.core.board.tasks import Task
 from covey.core.figures import span
-from covey.core.leases import Lease, Origin, State
+from covey.core.leases import leases
+from covey.core.leases.leases import Lease, LeaseState, Origin
 from covey.core.quotes import named, names, title
-from covey.core.tasks import Task
 from covey.core.texts import harmless
 from covey.errors import Invalid
 from covey.values import dataclass
 
-NAMED = 5
+MAX_NAMED_PATHS = 5
 """Paths that a text names one by one."""
-PATIENCE = 60
+WAIT_ADVICE_S = 60
 """Seconds for which a writer is told to wait: whoever runs commands for an agent loses patience too."""
 
 
@@ -40,7 +41,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Finding:
+class WriteFinding:
     """One path that is not the writer's to write; without a lease it is its own task that says so."""
 
     path: str
@@ -51,7 +52,7 @@ class Finding:
     """The path was not there before."""
 
 
-class Step(StrEnum):
+class WriteStage(StrEnum):
     """How far a write has come when its writer is told of it."""
 
     TOOL = "tool"
@@ -64,7 +65,7 @@ class Step(StrEnum):
 class Reader:
     """Who is told of a write, and when."""
 
-    step: Step = Step.TOOL
+    step: WriteStage = WriteStage.TOOL
     name: str | None = None
     """Whom the commands have to name, if it is not the token that says who speaks."""
     main: str = "main"
@@ -90,7 +91,7 @@ def _covers(resource: str, path: str, folded: str) -> bool:
 
 
 def _folded(resource: str, path: str, folded: str) -> bool:
-    """Say whether a pattern matches a path in small letters, as a disk may find it that does not tell them apart."""
+    """Say whether a pattern matches a path in lower case, as a disk may find it that does not tell them apart."""
     small = resource.casefold()
     if small == resource and folded == path:
         return False
@@ -116,7 +117,7 @@ def strength(lease: Lease, policy: Force, *, gives_way: bool) -> Force:
     """Return what a lease does to another's write.
 
     One by a first edit only ever warns. So does one that came with a task which gives way: its work is handed in, and
-    whoever comes next shall not wait for it to land, or a person said that it may overlap.
+    whoever comes next need not wait for it to land, or a person said that it may overlap.
     """
     automatic = lease.origin is not Origin.HAND
     if policy is Force.DENY and (lease.origin is Origin.EDIT or (automatic and gives_way)):
@@ -132,7 +133,7 @@ def judge(
     own: Sequence[Lease],
     policy: Force,
     gives_way: Callable[[Lease], bool],
-) -> list[Finding]:
+) -> list[WriteFinding]:
     """Return the paths that are not a session's to write, each once, the gravest reason first.
 
     `others`: leases of others that may cover a path; `own`: those of the session and its task, ended ones also;
@@ -141,28 +142,34 @@ def judge(
     """
     if policy is Force.OFF:
         return []
-    rivals = Index(lease for lease in others if lease.holder != session and _forbids(lease))
+    rivals = Index(lease for lease in others if lease.holder != session and _is_live(lease) and not lease.shared)
     mine = Index(lease for lease in own if is_in_force(lease))
-    found: list[Finding] = []
+    found: list[WriteFinding] = []
     for write in writes:
-        reasons: list[Finding] = []
         met = [lease for lease in rivals.covering(write.path) if write.written >= lease.taken]
         held = mine.covering(write.path) if met else []
-        firm = any(_is_live(each, session) and _plainly(each, write.path) for each in held)
-        for lease in met:
-            if not firm or _plainly(lease, write.path):
-                before = _before(lease, held)
-                soft = gives_way(lease) or (task is not None and task.overlap)
-                given = bool(before) and all(each.state is State.GIVEN for each in before)
-                if not before or given:
-                    force = strength(lease, policy, gives_way=soft)
-                    reasons.append(Finding(write.path, Force.WARN if given else force, lease, new=write.new))
+        reasons: list[WriteFinding] = []
+        for lease, was_given in _in_the_way(write.path, session, met, held):
+            soft = gives_way(lease) or (task is not None and task.overlap)
+            force = Force.WARN if was_given else strength(lease, policy, gives_way=soft)
+            reasons.append(WriteFinding(write.path, force, lease, new=write.new))
         outside = None if task is None else why_outside(task, write)
         if outside is not None:
-            reasons.append(Finding(write.path, policy, None, outside, write.new))
+            reasons.append(WriteFinding(write.path, policy, None, outside, write.new))
         if reasons:
             found.append(max(reasons, key=lambda finding: finding.force is Force.DENY))
     return found
+
+
+def _in_the_way(path: str, session: str, met: Sequence[Lease], held: Sequence[Lease]) -> Iterator[tuple[Lease, bool]]:
+    """Yield the leases of others that come before the writer's own, and whether the writer has given its own back."""
+    firm = any(_is_live(each) and each.holder == session and _plainly(each, path) for each in held)
+    for lease in met:
+        before = _before(lease, held)
+        was_given = bool(before) and all(each.state is LeaseState.GIVEN for each in before)
+        is_mine = bool(before) and not was_given
+        if not is_mine and not (firm and not _plainly(lease, path)):
+            yield lease, was_given
 
 
 class Index:
@@ -189,12 +196,8 @@ class Index:
         return list(found.values())
 
 
-def _forbids(lease: Lease) -> bool:
-    return lease.state is State.LIVE and not lease.shared
-
-
-def _is_live(lease: Lease, holder: str) -> bool:
-    return lease.state is State.LIVE and lease.holder == holder
+def _is_live(lease: Lease) -> bool:
+    return lease.state is LeaseState.LIVE
 
 
 def _before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
@@ -209,7 +212,7 @@ def had_before(lease: Lease, own: Iterable[Lease]) -> bool:
 
 def is_in_force(lease: Lease) -> bool:
     """Say whether a lease is, or once was, in force: one that only ever waited gives no right."""
-    return lease.state is not State.WAITING
+    return lease.state is not LeaseState.WAITING
 
 
 def why_outside(task: Task, write: Write) -> str | None:
@@ -231,18 +234,18 @@ def literal(path: str) -> str:
     return plain if leases.is_path(plain) else f"./{plain}"  # a:b would be the name of a resource
 
 
-def text(findings: Sequence[Finding], left: Callable[[Lease], float], force: Force, reader: Reader) -> str | None:
+def text(findings: Sequence[WriteFinding], left: Callable[[Lease], float], force: Force, reader: Reader) -> str | None:
     """Return what a writer is told of findings that warn, or of those that deny; None if there are none."""
     chosen = [finding for finding in findings if finding.force is force]
     if not chosen:
         return None
-    lines = [_line(finding, left) for finding in chosen[:NAMED]]
-    if len(chosen) > NAMED:
-        lines.append(f"and {len(chosen) - NAMED} more paths.")
+    lines = [_line(finding, left) for finding in chosen[:MAX_NAMED_PATHS]]
+    if len(chosen) > MAX_NAMED_PATHS:
+        lines.append(f"and {len(chosen) - MAX_NAMED_PATHS} more paths.")
     return "\n".join([*lines, _advice(chosen, force, reader)])
 
 
-def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
+def _line(finding: WriteFinding, left: Callable[[Lease], float]) -> str:
     lease = finding.lease
     path = named(finding.path)
     if lease is None:
@@ -253,33 +256,35 @@ def _line(finding: Finding, left: Callable[[Lease], float]) -> str:
     return f"{path} is held by {lease.holder}{task}{reason}: {lease.id}, {ends}."
 
 
-def _advice(chosen: Sequence[Finding], force: Force, reader: Reader) -> str:
+def _advice(chosen: Sequence[WriteFinding], force: Force, reader: Reader) -> str:
     held = [finding for finding in chosen if finding.lease is not None]
     if not held:
         return f'{_leave(chosen, reader)}, or ask the person in charge: covey ask "..."{reader.speaker}.'
     first = held[0]
     assert first.lease is not None
-    wait = f"covey lease take {_quoted(literal(first.path))} --wait --timeout {PATIENCE}{reader.speaker}"
+    wait = f"covey lease take {_quoted(literal(first.path))} --wait --timeout {WAIT_ADVICE_S}{reader.speaker}"
     ask = f'covey mail send {first.lease.holder} "..."{reader.speaker}'
     if force is Force.WARN:
         small = "Go on only if you must: keep your change there small"
         return f"{small}, or ask first ({ask}), or wait your turn ({wait})."
     leave = _leave(chosen, reader)
     advice = f"Wait your turn ({wait}), ask ({ask}), or go on elsewhere and {leave[0].lower()}{leave[1:]}."
-    if reader.step is not Step.HAND_IN:
+    if reader.step is not WriteStage.HAND_IN:
         return advice
-    ends = dict.fromkeys(f"covey lease give {each.lease.id}" for each in held[:NAMED] if each.lease is not None)
+    ends = dict.fromkeys(
+        f"covey lease give {each.lease.id}" for each in held[:MAX_NAMED_PATHS] if each.lease is not None
+    )
     return f"{advice} A person lets it pass by ending the lease: {', '.join(ends)}."
 
 
-def _leave(chosen: Sequence[Finding], reader: Reader) -> str:
+def _leave(chosen: Sequence[WriteFinding], reader: Reader) -> str:
     """Say how a writer leaves some paths as they were: nothing is written yet, or staged, or committed."""
-    if reader.step is Step.TOOL:
+    if reader.step is WriteStage.TOOL:
         return "Leave that path as it was" if len(chosen) == 1 else "Leave those paths as they were"
-    new = _words(finding.path for finding in chosen[:NAMED] if finding.new)
-    old = _words(finding.path for finding in chosen[:NAMED] if not finding.new)
+    new = _words(finding.path for finding in chosen[:MAX_NAMED_PATHS] if finding.new)
+    old = _words(finding.path for finding in chosen[:MAX_NAMED_PATHS] if not finding.new)
     # What is new stays on the disk: nobody has another copy of it.
-    if reader.step is Step.COMMIT:
+    if reader.step is WriteStage.COMMIT:
         commands = [f"git restore --staged --worktree --source=HEAD -- {old}"] if old else []
         commands += [f"git restore --staged -- {new}"] if new else []
         return f"Leave it out ({'; '.join(commands)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Protocol
 
@@ -10,6 +11,8 @@ from covey.values import dataclass
 
 QUICK = "quick"
 CHECK = "check"
+_CUT_SHORT = re.compile(r"The check[^\n]{0,300}? ((?:took longer|printed more) than [^:\n]{1,30}?) and was ended")
+"""What `late` and `flooded` write."""
 
 
 @dataclass(frozen=True)
@@ -66,3 +69,27 @@ def commands(settings: Settings) -> tuple[tuple[str, str], ...]:
     """Return the steps besides the check itself, by their names, and the command of each."""
     quick = ((QUICK, settings.quick),) if settings.quick else ()
     return (*quick, *((name_of(each), each.run) for each in settings.checks))
+
+
+# What is said of a check that was ended. What is written here is read here, and nowhere else.
+
+
+def title(check: Check) -> str:
+    """Return what a check is called at the beginning of a sentence."""
+    return "The check" if check.name == CHECK else f"The check {check.name}"
+
+
+def late(check: Check, limit: str) -> str:
+    """Return that a check took too long."""
+    return f"{title(check)} took longer than {limit} and was ended: {check.run}"
+
+
+def flooded(check: Check, limit: str) -> str:
+    """Return that a check printed too much."""
+    return f"{title(check)} printed more than {limit} and was ended: {check.run}"
+
+
+def how_it_failed(summary: str) -> str:
+    """Return in a few words how a check failed whose story this is: most often it just fails."""
+    ended = _CUT_SHORT.match(summary)
+    return "fails" if ended is None else f"{ended[1]} and was ended"

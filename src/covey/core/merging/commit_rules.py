@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from covey.core.tree_rules import Finding, shown
+from covey.core.merging.tree_rules import Finding, shown
 from covey.values import dataclass
 
 LATEST_SECONDS = 253_402_300_799
 """The end of the year 9999: many programs know none after that."""
 LONGEST_MESSAGE_BYTES = 1024**2
-MOST_PARENTS = 64
+MAX_PARENTS = 64
 _PERSON = re.compile(rb"([^<>\n]*)<([^<>\n]*)> ([^ \n]+) ([^ \n]+)")
 _SECONDS = re.compile(rb"0|[1-9][0-9]{0,17}")
 _ZONE = re.compile(rb"[+-](?:0[0-9]|1[0-4])[0-5][0-9]")
@@ -49,12 +49,12 @@ def _check_lines(head: bytes, values: list[tuple[bytes, bytes]]) -> Iterator[Fin
         return
     if b"\0" in head:
         yield Finding("has a NUL byte before its message")
-    if parents > MOST_PARENTS:
+    if parents > MAX_PARENTS:
         yield Finding(f"has {parents} parents", is_odd=True)
     if len({value for key, value in values if key == b"parent"}) < parents:
         yield Finding("names a parent twice", is_odd=True)
     if not all(_HASH.fullmatch(value) for key, value in values if key in (b"tree", b"parent")):
-        yield Finding("names a tree or parent that is no hash")
+        yield Finding("names a tree or parent by something that is not a hash")
     for key, value in values:
         if key in (b"author", b"committer"):
             yield from _check_person(key.decode(), value)
@@ -67,9 +67,9 @@ def _check_person(role: str, value: bytes) -> Iterator[Finding]:
         return
     _, _, seconds, zone = person.groups()
     if not _SECONDS.fullmatch(seconds) or int(seconds) > LATEST_SECONDS:
-        yield Finding(f"has a date of its {role} that is none: {shown(seconds)}")
+        yield Finding(f"has an invalid date for its {role}: {shown(seconds)}")
     elif not _ZONE.fullmatch(zone):
-        yield Finding(f"has a time zone of its {role} that is none: {shown(zone)}", is_odd=True)
+        yield Finding(f"has an invalid time zone for its {role}: {shown(zone)}", is_odd=True)
 
 
 def _check_message(message: bytes) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from covey.core.failures import told
+from covey.core.merging.failures import told
 
 _NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|nodename nor servname"
@@ -30,9 +30,11 @@ WROTE_OUTSIDE = (
     'the temporary folder and in the caches of tools, and all of that is gone with it; isolate = "off" in [merge] of '
     "covey.toml lets it write anywhere."
 )
-_NOT_FOUND, _NOT_GIVEN = "It did not find ", "It may want "
-_MOST = 20
+_NOT_FOUND, _NOT_GIVEN, _OWN = "It did not find ", "It may want ", "This repository's own package is not found: "
+_MAX_PATHS = 20
 """Paths of a text that are looked at."""
+_MAX_NAME_CHARS = 200
+"""Characters of a module's name, which is that of a file too."""
 
 
 def wants_network(text: str) -> bool:
@@ -44,13 +46,13 @@ def missed_paths(text: str) -> tuple[str, ...]:
     """Return the whole paths in lines that say that something is not there."""
     lines = (line for line in text.splitlines() if _MISSING.search(line))
     found = dict.fromkeys(match for line in lines for match in _PATH.findall(line))
-    return tuple(found)[:_MOST]
+    return tuple(found)[:_MAX_PATHS]
 
 
 def missed_variables(text: str, dropped: Collection[str]) -> tuple[str, ...]:
     """Return which of the variables that were held back a text names."""
     words = set(re.findall(r"\b[A-Z][A-Z0-9_]{3,}\b", text))
-    return tuple(sorted(words & set(dropped)))[:_MOST]
+    return tuple(sorted(words & set(dropped)))[:_MAX_PATHS]
 
 
 def not_shown(paths: Collection[str]) -> str:
@@ -64,8 +66,27 @@ def not_given(names: Collection[str]) -> str:
     return f"{_NOT_GIVEN}{', '.join(names)}: a gate gets such a variable if env in [merge] of covey.toml names it."
 
 
+def missed_modules(text: str) -> tuple[str, ...]:
+    """Return which whole packages or modules of Python were not found."""
+    return tuple(dict.fromkeys(re.findall(rf"No module named '?(\w{{1,{_MAX_NAME_CHARS}}})'?(?![\w.])", text)))[
+        :_MAX_PATHS
+    ]
+
+
+def own_package(name: str, folder: str) -> str:
+    """Return the hint that a package of the tree under test was looked for elsewhere; it lies in that folder."""
+    path = f"$PWD/{folder}" if folder else "$PWD"
+    return (
+        f"{_OWN}{name}. One that is installed from your checkout (pip install -e) lies where no gate looks, and would "
+        f'not be what lands; PYTHONPATH="{path}" before the command, as a whole path, lets Python find the one that is '
+        "tested, also from a program that a test starts in another folder."
+    )
+
+
 def given(summary: str) -> list[str]:
     """Return the hints in the summary of a gate that failed; they come before what it printed."""
     return [
-        line for line in told(summary).first if line.startswith((NO_NETWORK, WROTE_OUTSIDE, _NOT_FOUND, _NOT_GIVEN))
+        line
+        for line in told(summary).first
+        if line.startswith((NO_NETWORK, WROTE_OUTSIDE, _NOT_FOUND, _NOT_GIVEN, _OWN))
     ]

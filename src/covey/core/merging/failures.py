@@ -6,23 +6,24 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from functools import partial
 
 from covey.values import dataclass
 
-TAIL = 4000
+MAX_TAIL_CHARS = 4000
 """Characters of the end of the output."""
-MOST_FAILURES, MOST_ERRORS, LONGEST = 200, 40, 400
+MAX_FAILURES, MAX_ERRORS, MAX_LINE_CHARS = 200, 40, 400
 """Failures and error lines that a summary names, and characters of each."""
 _ERRORS, _TAIL = "The errors:", "The end of its output:"
 """What stands before these parts of a summary."""
 _CHUNK = 1 << 20
 _LINE = 16 * 1024
 """Bytes of a line that are looked at."""
-_LAST = 64 * 1024
-"""Bytes of the end of which every line is looked at."""
-_MOST_LOOKS = 100_000
+_WHOLE_TAIL_BYTES = 64 * 1024
+"""Bytes at the end in which every line is looked at."""
+_MAX_LINES_READ = 100_000
 """Lines of all output that are looked at: one that is full of errors says nothing more after so many."""
-_MOST_KNOWN = 5000
+_MAX_KNOWN = 5000
 
 _MARKS = tuple(
     mark.encode()
@@ -61,22 +62,22 @@ def summary(output: bytes | Iterable[bytes]) -> Summary:
     """Return what the output of a gate says, whole or in parts; it takes little memory however long that is."""
     found, last, looks, rest = _Found(), b"", 0, b""
     for part in _parts(output):
-        last = (last + part)[-_LAST:]
+        last = (last + part)[-_WHOLE_TAIL_BYTES:]
         whole, cut, rest = (rest + part).rpartition(b"\n")
         rest = rest[-_LINE:]
         _hear_cases(found, whole)
-        if looks < _MOST_LOOKS:
+        if looks < _MAX_LINES_READ:
             for line in _marked(whole + cut):
                 _hear(found, line)
                 looks += 1
-                if looks >= _MOST_LOOKS:
+                if looks >= _MAX_LINES_READ:
                     break
     _hear_cases(found, last)
     for raw in last.split(b"\n"):
         _hear(found, raw[-_LINE:])
-    tail = "\n".join(clean(raw) for raw in last[-4 * TAIL :].split(b"\n")).strip()[-TAIL:]
+    tail = "\n".join(clean(raw) for raw in last[-4 * MAX_TAIL_CHARS :].split(b"\n")).strip()[-MAX_TAIL_CHARS:]
     failures = tuple(found.tests or found.places or found.targets)
-    return Summary(failures[:MOST_FAILURES], tuple(found.errors)[:MOST_ERRORS], tail, _fingerprint(found, tail))
+    return Summary(failures[:MAX_FAILURES], tuple(found.errors)[:MAX_ERRORS], tail, _fingerprint(found, tail))
 
 
 # What is kept of it
@@ -112,12 +113,17 @@ def error_line(text: str) -> str:
     telling = [line for line in said if line and not _NOISE(line)]
     errors = [line for line in telling if line in {each.strip() for each in parts.errors}]
     install = [line for line in said if _NPM(line) is not None]
-    return (missing or (errors or telling or install or [*parts.first[:1], ""])[-1])[:LONGEST]
+    return (missing or (errors or telling or install or [*parts.first[:1], ""])[-1])[:MAX_LINE_CHARS]
 
 
 def is_missing(line: str) -> bool:
     """Say whether a line says that a check found nothing to run: no program, no module, no target or no test."""
     return _MISSING(line) is not None
+
+
+def lacks_program(line: str) -> bool:
+    """Say whether a line says that a program is not there which a check wanted to run."""
+    return re.search(_NO_PROGRAM, line) is not None
 
 
 def clean(raw: bytes) -> str:
@@ -127,7 +133,7 @@ def clean(raw: bytes) -> str:
 
 
 def _parts(output: bytes | Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the output in parts of which each is quickly looked through."""
+    """Yield the output in parts that are quickly searched."""
     for part in (output,) if isinstance(output, bytes) else output:
         for start in range(0, len(part), _CHUNK):
             yield part[start : start + _CHUNK]
@@ -151,8 +157,11 @@ def _marked(text: bytes) -> Iterator[bytes]:
 
 
 def _rule(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """Return a rule for lines that end in no space; it takes no time that grows with the square of their length."""
-    return re.compile(pattern).search
+    """Return a rule for lines that end in no space; it takes no time that grows with the square of their length.
+
+    `re` compiles it when it is first used, and remembers it: no command and no start of the daemon waits for that.
+    """
+    return partial(re.search, pattern)
 
 
 _PYTEST = _rule(r"^(?:\[gw\d+\] (?:\[ *\d+%\] )?)?(?:FAILED|ERROR) (\S+(?:::.+?|\.py))(?: - .*)?$")
@@ -186,9 +195,12 @@ _NOISE = _rule(
 """What only tells that a command failed which told why itself."""
 _NPM = _rule(r"^npm (?:ERR!|error) (?!code |errno |syscall |path |A complete log|Lifecycle|Exit |cwd )\S+ \S")
 """Why npm itself failed, where it was no command of the repository that did."""
-_MISSING = _rule(
+_NO_PROGRAM = (
     r"(?::|^)\s?[\w./+@-]+: (?:command )?not found$|^make(?:\[\d+\])?: [\w./+-]+: No such file or directory"
     r"|env: .{1,80}: No such file or directory|: executable file not found in|^sh: .*: Permission denied$"
+)
+_MISSING = _rule(
+    rf"{_NO_PROGRAM}"
     r"|No module named \S|Cannot find (?:module|package) |ERR_MODULE_NOT_FOUND|LoadError|cannot load such file"
     r"|no required module provides package|could not find `?Cargo\.toml|Could not find gem|[Mm]issing script:"
     r"|No rule to make target|does not contain recipe|no such (?:sub)?command|Unknown command:"
@@ -222,7 +234,7 @@ def _hear_cases(found: _Found, text: bytes) -> None:
 
 
 def _test(line: str) -> str | None:
-    """Return the test of which a line says that it failed."""
+    """Return the test that failed according to a line."""
     if (named := _UNITTEST(line)) is not None:
         return named[2] if named[2].endswith(f".{named[1]}") else f"{named[2]}.{named[1]}"
     for rule in (_PYTEST, _PYTEST_VERBOSE, _GO, _CARGO, _JEST_FILE, _JEST, _JEST_STORY, _TAP):
@@ -232,30 +244,27 @@ def _test(line: str) -> str | None:
 
 
 def _note(known: dict[str, None], text: str) -> None:
-    if len(known) < _MOST_KNOWN:
-        known.setdefault(text.strip()[:LONGEST])
+    if len(known) < _MAX_KNOWN:
+        known.setdefault(text.strip()[:MAX_LINE_CHARS])
 
 
 # The fingerprint
 
-_VARYING = tuple(
-    (re.compile(pattern), other)
-    for pattern, other in (
-        (r"(?:/[^\s/'\":,;()\[\]<>]+)*/\.gate-\d+(?=[/\s'\":,;)]|$)/?", ""),
-        (r"(?:/private)?(?:/var)?/(?:tmp|folders)/[^\s'\",;:()<>]*", "TMP"),
-        (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "ID"),
-        (r"\b0x[0-9a-fA-F]+\b", "ADDRESS"),
-        (r"\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?", "TIME"),
-        (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "TIME"),
-        (r"\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|sec|secs|seconds?|min|mins|minutes?|h|hours?)\b", "DURATION"),
-        (r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", "HASH"),
-        (r"(?<=\.\w)(?:(?<=\w)\w{0,5})?:\d+(?::\d+)?\b", ":LINE"),
-        (r"\(\d+,\d+\)", ":LINE"),
-        (r"(?i)\b(port|pid|line|seed|thread|process)([ =:#]+)\d+", r"\1\2N"),
-        (r"\b((?:localhost|\d+\.\d+\.\d+\.\d+|::1\])):\d+", r"\1:N"),
-        (r"\b\d{5,}\b", "N"),
-        (r"\b\d+\.\d{3,}\b", "N"),
-    )
+_VARYING = (
+    (r"(?:/[^\s/'\":,;()\[\]<>]+)*/\.gate-\d+(?=[/\s'\":,;)]|$)/?", ""),
+    (r"(?:/private)?(?:/var)?/(?:tmp|folders)/[^\s'\",;:()<>]*", "TMP"),
+    (r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b", "ID"),
+    (r"\b0x[0-9a-fA-F]+\b", "ADDRESS"),
+    (r"\b\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?", "TIME"),
+    (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "TIME"),
+    (r"\b\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|sec|secs|seconds?|min|mins|minutes?|h|hours?)\b", "DURATION"),
+    (r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", "HASH"),
+    (r"(?<=\.\w)(?:(?<=\w)\w{0,5})?:\d+(?::\d+)?\b", ":LINE"),
+    (r"\(\d+,\d+\)", ":LINE"),
+    (r"(?i)\b(port|pid|line|seed|thread|process)([ =:#]+)\d+", r"\1\2N"),
+    (r"\b((?:localhost|\d+\.\d+\.\d+\.\d+|::1\])):\d+", r"\1:N"),
+    (r"\b\d{5,}\b", "N"),
+    (r"\b\d+\.\d{3,}\b", "N"),
 )
 """What differs between two outputs of the same failure, and what stands for it."""
 
@@ -263,7 +272,7 @@ _VARYING = tuple(
 def same(text: str) -> str:
     """Return a line without what differs from one run of the same program to the next."""
     for pattern, other in _VARYING:
-        text = pattern.sub(other, text)
+        text = re.sub(pattern, other, text)
     return " ".join(text.split())
 
 

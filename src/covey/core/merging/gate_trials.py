@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from covey.core import failures, hints
 from covey.core.figures import took
-from covey.core.gates import Gate, State
-from covey.core.test_counts import NO_TEST
+from covey.core.merging import failure_hints, failures
+from covey.core.merging.gates import Gate, GateState
+from covey.core.merging.test_counts import NO_TEST, ONLY_LOOKED
 from covey.values import dataclass
 
 
-class Verdict(StrEnum):
+class TrialVerdict(StrEnum):
     """What came of a try."""
 
     WORKS = "works"
@@ -29,13 +29,14 @@ class Verdict(StrEnum):
 class Trial:
     """A try as it is told: in one sentence, with the line that says why, and what to do."""
 
-    verdict: Verdict
+    verdict: TrialVerdict
     told: str
     error: str = ""
     advice: str = ""
 
 
 AGAIN = "covey init --check tries it again"
+_UNCOUNTED = "It does not say how many tests it ran."
 _EMPTY = "Name the command that runs your tests as merge.check in covey.toml"
 _FAILS = "Mend what fails on main, or name another check in covey.toml"
 _LATE = "Name a faster check, or give it more time with check_minutes, under [merge] in covey.toml"
@@ -53,32 +54,46 @@ def never_passed(gate: Gate) -> str:
     return f"{why}. It has never passed, so no commit is to blame ({gate.id})."
 
 
+def distance(verdict: TrialVerdict, error: str) -> int:
+    """Return how far a gate that was tried is from one that holds: tests that fail are nearer than none that ran."""
+    if verdict is TrialVerdict.BROKEN:
+        return 4 if failures.lacks_program(error) else 3
+    nearest = (TrialVerdict.WORKS, TrialVerdict.FAILS, TrialVerdict.EMPTY)
+    return nearest.index(verdict) if verdict in nearest else 5
+
+
 def judge(gate: Gate) -> Trial | None:
     """Return what a gate on main alone shows; None while it runs."""
-    if gate.state is State.RUNNING:
+    if gate.state is GateState.RUNNING:
         return None
-    if gate.state is State.LOST:
-        return Trial(Verdict.LOST, f"The try was ended before it had a result: {gate.why}.", advice=f"{AGAIN}.")
+    if gate.state is GateState.LOST:
+        return Trial(TrialVerdict.LOST, f"The try was ended before it had a result: {gate.why}.", advice=f"{AGAIN}.")
     time = took(gate.seconds or 0.0)
-    if gate.state is State.PASSED and gate.summary == NO_TEST:
+    if gate.state is GateState.PASSED and gate.summary == NO_TEST:
         told = f"The gate passed on main in {time} and ran no test, so it would let anything land."
-        return Trial(Verdict.EMPTY, told, advice=f"{_EMPTY}; {AGAIN}.")
-    if gate.state is State.PASSED:
-        tests = f", {gate.summary.rstrip('.')}" if gate.summary else ""
-        return Trial(Verdict.WORKS, f"The gate works: main passed it in {time}{tests}.")
+        return Trial(TrialVerdict.EMPTY, told, advice=f"{_EMPTY}; {AGAIN}.")
+    if gate.state is GateState.PASSED and gate.summary == ONLY_LOOKED:
+        told = (
+            f"The gate passed on main in {time} and ran no test: it only looks at the code, so what does not work "
+            "would land."
+        )
+        return Trial(TrialVerdict.EMPTY, told, advice=f"{_EMPTY}; {AGAIN}.")
+    if gate.state is GateState.PASSED:
+        tests = f", {gate.summary.rstrip('.')}." if gate.summary else f". {_UNCOUNTED}"
+        return Trial(TrialVerdict.WORKS, f"The gate works: main passed it in {time}{tests}")
     return _failed(gate, time)
 
 
 def _failed(gate: Gate, time: str) -> Trial:
     error = failures.error_line(gate.summary)
-    more = "".join(f" {hint}" for hint in hints.given(gate.summary))
+    more = "".join(f" {hint}" for hint in failure_hints.given(gate.summary))
     if gate.code is None or gate.code < 0:  # it was ended, or never began: what it printed does not say why
         why = (failures.told(gate.summary).first or (error,))[0]
         advice = f"{_LATE}; {AGAIN}.{more}" if gate.seconds else f"{AGAIN}."
-        return Trial(Verdict.BROKEN, f"The gate does not work here: {why}", why, advice)
-    if hints.NO_NETWORK in more and hints.wants_network(error):
-        return Trial(Verdict.BROKEN, f"The gate does not work here: {error}", error, f"{more.strip()} {AGAIN}.")
+        return Trial(TrialVerdict.BROKEN, f"The gate does not work here: {why}", why, advice)
+    if failure_hints.NO_NETWORK in more and failure_hints.wants_network(error):
+        return Trial(TrialVerdict.BROKEN, f"The gate does not work here: {error}", error, f"{more.strip()} {AGAIN}.")
     if failures.is_missing(error):
-        return Trial(Verdict.BROKEN, f"The gate does not work here: {error}", error, f"{_BROKEN}; {AGAIN}.{more}")
+        return Trial(TrialVerdict.BROKEN, f"The gate does not work here: {error}", error, f"{_BROKEN}; {AGAIN}.{more}")
     told = f"The gate fails on main as it is, after {time}: {error}"
-    return Trial(Verdict.FAILS, told, error, f"{_FAILS}; {AGAIN}.{more}")
+    return Trial(TrialVerdict.FAILS, told, error, f"{_FAILS}; {AGAIN}.{more}")

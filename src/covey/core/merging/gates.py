@@ -8,12 +8,12 @@ from enum import StrEnum
 from covey.values import dataclass
 
 TRY = "try"
-"""The purpose of a gate that a person tries on main: none of the train's, and nothing lands by it."""
+"""The purpose of a gate that a person tries on main: it is not the train's, and nothing lands by it."""
 TRY_SLOT = 0
 """The place of such a gate in the pool: the train's begin after it."""
 
 
-class State(StrEnum):
+class GateState(StrEnum):
     """Where a gate stands."""
 
     RUNNING = "running"
@@ -24,11 +24,9 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
-    """One test of one tree: the commit under test, that of main below it, and the merges between them in order."""
+class GateSpec:
+    """Which tree is tested, and how; `test` is its number in a train."""
 
-    id: str
-    ordinal: int
     test: int
     base: str
     commit: str
@@ -37,7 +35,15 @@ class Gate:
     slot: int = 1
     checks: str = ""
     """What stands for the checks that were run, to know whether they are the same now; empty if there were none."""
-    state: State = State.RUNNING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate(GateSpec):
+    """One test of one tree: the commit under test, that of main below it, and the merges between them in order."""
+
+    id: str
+    ordinal: int
+    state: GateState = GateState.RUNNING
     why: str | None = None
     code: int | None = None
     step: str = ""
@@ -62,16 +68,9 @@ class Flake:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started:
-    """The gate began on a tree; `test` is its number in a train, `checks` what runs, `check` what it tries instead."""
+class Started(GateSpec):
+    """The gate began on a tree; `check` is what a person tries instead of the checks."""
 
-    test: int
-    base: str
-    commit: str
-    merges: tuple[str, ...] = ()
-    purpose: str = "group"
-    slot: int = 1
-    checks: str = ""
     check: str = ""
 
 
@@ -108,18 +107,8 @@ Event = Started | Ended | Lost | Flaked
 
 def first(gate: str, seq: int, event: Started, at: float) -> Gate:
     """Return the gate that a Started event begins."""
-    return Gate(
-        id=gate,
-        ordinal=seq,
-        test=event.test,
-        base=event.base,
-        commit=event.commit,
-        merges=event.merges,
-        purpose=event.purpose,
-        slot=event.slot,
-        checks=event.checks,
-        started=at,
-    )
+    spec = {name: value for name, value in vars(event).items() if name != "check"}
+    return Gate(id=gate, ordinal=seq, started=at, **spec)
 
 
 def apply(gate: Gate, event: Event, at: float) -> Gate:
@@ -130,7 +119,7 @@ def apply(gate: Gate, event: Event, at: float) -> Gate:
         case Ended():
             return replace(
                 gate,
-                state=State.PASSED if event.passed else State.FAILED,
+                state=GateState.PASSED if event.passed else GateState.FAILED,
                 code=event.code,
                 step=event.step,
                 seconds=event.seconds,
@@ -141,7 +130,7 @@ def apply(gate: Gate, event: Event, at: float) -> Gate:
                 ended=at,
             )
         case Lost(why):
-            return replace(gate, state=State.LOST, why=why, ended=at)
+            return replace(gate, state=GateState.LOST, why=why, ended=at)
         case Flaked():
             return gate
 

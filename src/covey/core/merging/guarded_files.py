@@ -11,18 +11,15 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 
-from covey.core.checks import Settings
+from covey.core.merging.checks import Settings
 from covey.values import dataclass
 
 _NODE = ("package.json", ".npmrc")
 RECIPES = {
-    "make": ("GNUmakefile", "makefile", "Makefile"),
-    "gmake": ("GNUmakefile", "makefile", "Makefile"),
+    **dict.fromkeys(("make", "gmake"), ("GNUmakefile", "makefile", "Makefile")),
     "just": ("justfile", "Justfile", ".justfile"),
-    "npm": _NODE,
-    "npx": _NODE,
+    **dict.fromkeys(("npm", "npx", "pnpm"), _NODE),
     "yarn": (*_NODE, ".yarnrc", ".yarnrc.yml"),
-    "pnpm": _NODE,
     "bun": (*_NODE, "bunfig.toml"),
     "cargo": (".cargo/config.toml", ".cargo/config"),
     "pre-commit": (".pre-commit-config.yaml",),
@@ -30,8 +27,7 @@ RECIPES = {
     "nox": ("noxfile.py",),
     "rake": ("Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"),
     "task": ("Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"),
-    "inv": ("tasks.py",),
-    "invoke": ("tasks.py",),
+    **dict.fromkeys(("inv", "invoke"), ("tasks.py",)),
     "composer": ("composer.json",),
     "mage": ("magefile.go",),
 }
@@ -44,22 +40,8 @@ READERS = (
 )  # fmt: skip
 """Programs that do not do what their files say: what they are given is what is tested, and not the test."""
 _LEADING = (
-    "!",
-    "{",
-    "}",
-    "if",
-    "then",
-    "elif",
-    "else",
-    "do",
-    "while",
-    "until",
-    "time",
-    "exec",
-    "env",
-    "nice",
-    "command",
-)
+    "!", "{", "}", "if", "then", "elif", "else", "do", "while", "until", "time", "exec", "env", "nice", "command",
+)  # fmt: skip
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _HERE = re.compile(r"^(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)(?=/|$)")
 _BETWEEN = re.compile(r"^[();<>|&\n]+$")
@@ -140,7 +122,7 @@ def _folder(words: list[str], folder: str) -> str:
 
 
 def _inside(folder: str, word: str) -> str | None:
-    """Return the path in the tree that a word names, None if it leads out of it or is none."""
+    """Return the path in the tree that a word names, None if it leads out of the tree or is not a path."""
     word = _HERE.sub(".", word)
     if not word or word.startswith(("-", "/", "~", "$")) or any(letter in word for letter in "*?[\0\n"):
         return None

@@ -8,23 +8,6 @@ from covey.values import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Landing:
-    """One move of main: the commit that passed as it is, the one before, and the merges that came with it, in order."""
-
-    id: str
-    ordinal: int
-    branch: str
-    before: str
-    commit: str
-    merges: tuple[str, ...] = ()
-    gate: str | None = None
-    untested: bool = False
-    made: float = 0.0
-    remote: str | None = None
-    pushed: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Made:
     """The branch took a commit that holds these merges; `gate` is the test that it passed."""
 
@@ -34,6 +17,17 @@ class Made:
     merges: tuple[str, ...] = ()
     gate: str | None = None
     untested: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Landing(Made):
+    """One move of main: the commit that passed as it is, the one before, and the merges that came with it, in order."""
+
+    id: str
+    ordinal: int
+    made: float = 0.0
+    remote: str | None = None
+    pushed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -46,25 +40,10 @@ class Pushed:
 Event = Made | Pushed
 
 
-def first(landing: str, seq: int, event: Made, at: float) -> Landing:
-    """Return the landing that a Made event is."""
-    return Landing(
-        id=landing,
-        ordinal=seq,
-        branch=event.branch,
-        before=event.before,
-        commit=event.commit,
-        merges=event.merges,
-        gate=event.gate,
-        untested=event.untested,
-        made=at,
-    )
-
-
 def apply(landing: Landing, event: Event, at: float) -> Landing:
     """Return the landing as it is after `event`. Never refuses."""
     match event:
         case Made():
-            return first(landing.id, landing.ordinal, event, at)
+            return landing
         case Pushed(remote):
             return replace(landing, remote=remote, pushed=at)

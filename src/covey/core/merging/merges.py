@@ -12,7 +12,7 @@ from covey.errors import Refused
 from covey.values import dataclass
 
 
-class State(StrEnum):
+class MergeState(StrEnum):
     """Where a merge stands."""
 
     REVIEW = "review"
@@ -25,7 +25,7 @@ class State(StrEnum):
     REVERTED = "reverted"
 
 
-OPEN = (State.REVIEW, State.QUEUED, State.TESTING, State.PASSED)
+OPEN = (MergeState.REVIEW, MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Merge:
     session: str
     branch: str
     commit: str | None = None
-    state: State = State.QUEUED
+    state: MergeState = MergeState.QUEUED
     approved: bool = False
     candidate: str | None = None
     onto: str | None = None
@@ -74,7 +74,7 @@ class Queued:
     review: bool = False
     reverts: str | None = None
     reopen: bool = False
-    """The task whose work is taken out of main shall be open again then."""
+    """Open the task whose work is taken out of main again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class Entered:
     paths: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     commit: str | None = None
-    """What shall land, where that was made only now."""
+    """The commit to land, if it was made only now."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,8 @@ class Waits:
     """It cannot go on before a person has done something: a checkout of main is in the way, or the gate is broken."""
 
     why: str
+    failed: int = 0
+    """How many times in a row the queue itself has failed on it; 0 if it waits for something else."""
 
 
 @dataclass(frozen=True)
@@ -190,19 +192,13 @@ Event = (
     | Reverted
 )
 
-_FROM: dict[type[Event], tuple[State, ...]] = {
-    Approved: (State.REVIEW, State.QUEUED),
-    Entered: (State.QUEUED, State.TESTING),
-    Clashed: (State.QUEUED, State.TESTING),
-    Tested: (State.QUEUED, State.TESTING),
-    Passed: (State.QUEUED, State.TESTING),
-    Waits: (State.QUEUED, State.TESTING, State.PASSED),
-    Held: (State.QUEUED, State.TESTING),
-    Requeued: (State.QUEUED, State.TESTING, State.PASSED),
-    Landed: (State.QUEUED, State.TESTING, State.PASSED, State.REVERTED),
-    Rejected: OPEN,
-    Withdrawn: OPEN,
-    Reverted: (State.LANDED,),
+_FROM: dict[type[Event], tuple[MergeState, ...]] = {
+    Approved: (MergeState.REVIEW, MergeState.QUEUED),
+    **dict.fromkeys((Entered, Clashed, Tested, Passed, Held), (MergeState.QUEUED, MergeState.TESTING)),
+    **dict.fromkeys((Waits, Requeued), (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED)),
+    Landed: (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED, MergeState.REVERTED),
+    **dict.fromkeys((Rejected, Withdrawn), OPEN),
+    Reverted: (MergeState.LANDED,),
 }
 
 _STEPS: dict[type[Event], str] = {
@@ -215,20 +211,22 @@ _STEPS: dict[type[Event], str] = {
     Reverted: "be reverted",
 }
 _STANDS = {
-    State.REVIEW: "waits for a review",
-    State.QUEUED: "is in the queue",
-    State.TESTING: "is being tested",
-    State.PASSED: "has passed its gate, and main takes it next",
-    State.LANDED: "has landed already",
-    State.REJECTED: "was rejected already",
-    State.WITHDRAWN: "has left the queue already",
-    State.REVERTED: "was taken out of main again",
+    MergeState.REVIEW: "waits for a review",
+    MergeState.QUEUED: "is in the queue",
+    MergeState.TESTING: "is being tested",
+    MergeState.PASSED: "has passed its gate, and main takes it next",
+    MergeState.LANDED: "has landed already",
+    MergeState.REJECTED: "was rejected already",
+    MergeState.WITHDRAWN: "has left the queue already",
+    MergeState.REVERTED: "was taken out of main again",
 }
 
 
 def step(merge: Merge, event: Event) -> Event:
     """Return the event if the merge may take this step, or refuse it."""
-    twice = isinstance(event, Approved) and (merge.approved or (not event.person and merge.state is not State.REVIEW))
+    twice = isinstance(event, Approved) and (
+        merge.approved or (not event.person and merge.state is not MergeState.REVIEW)
+    )
     if twice or merge.state not in _FROM.get(type(event), ()):
         raise Refused(_why_not(merge, event, twice=twice), hint=f"covey merge why {merge.id} tells where it is.")
     return event
@@ -242,6 +240,14 @@ def _why_not(merge: Merge, event: Event, *, twice: bool) -> str:
     return f"{merge.id} cannot {verb}: it {_STANDS[merge.state]}."
 
 
+def waits_for_person(merge: Merge, *, has_gate: bool, broken_gate: bool) -> bool:
+    """Say whether a merge goes on only when a person has done something."""
+    if merge.state is MergeState.QUEUED:
+        # What it waited for under a daemon before may be mended by now: only a try can tell.
+        return broken_gate or not (merge.approved or has_gate)
+    return merge.state is MergeState.PASSED and merge.reason is not None
+
+
 def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
     """Return the merge that a Queued event begins."""
     return Merge(
@@ -252,7 +258,7 @@ def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
         branch=event.branch,
         commit=event.commit,
         reverts=event.reverts,
-        state=State.REVIEW if event.review else State.QUEUED,
+        state=MergeState.REVIEW if event.review else MergeState.QUEUED,
         queued=at,
     )
 
@@ -263,7 +269,7 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
         case Queued():
             return first(merge.id, merge.ordinal, event, at)
         case Approved(person):
-            return replace(merge, state=State.QUEUED, approved=person, reason=None)
+            return replace(merge, state=MergeState.QUEUED, approved=person, reason=None)
         case Entered(priority=priority, needs=needs, paths=paths, against=against, commit=commit):
             made = commit or merge.commit
             return replace(
@@ -273,22 +279,22 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
             # One that cannot be merged with main itself has nobody else to wait for.
             return replace(merge, against=tuple(dict.fromkeys((*merge.against, *against))) if against else ())
         case Tested(commit, run):
-            return replace(merge, state=State.TESTING, candidate=commit, run=run, reason=None)
+            return replace(merge, state=MergeState.TESTING, candidate=commit, run=run, reason=None)
         case Passed(commit, untested, onto):
-            return replace(merge, state=State.PASSED, candidate=commit, untested=untested, onto=onto, reason=None)
-        case Waits(why):
+            return replace(merge, state=MergeState.PASSED, candidate=commit, untested=untested, onto=onto, reason=None)
+        case Waits(why=why):
             return replace(merge, reason=why)
         case Held(why):
-            return replace(merge, state=State.REVIEW, approved=False, reason=why)
+            return replace(merge, state=MergeState.REVIEW, approved=False, reason=why)
         case Requeued():
-            return replace(merge, state=State.QUEUED, candidate=None, onto=None, untested=False, reason=None)
+            return replace(merge, state=MergeState.QUEUED, candidate=None, onto=None, untested=False, reason=None)
         case Landed(commit, landing):
-            return replace(merge, state=State.LANDED, landed=commit, landing=landing, reason=None, ended=at)
+            return replace(merge, state=MergeState.LANDED, landed=commit, landing=landing, reason=None, ended=at)
         case Rejected(reason, cause, fingerprint):
-            ended = replace(merge, state=State.REJECTED, reason=reason, ended=at)
+            ended = replace(merge, state=MergeState.REJECTED, reason=reason, ended=at)
             return replace(ended, cause=cause, fingerprint=fingerprint)
         case Withdrawn(reason):
-            return replace(merge, state=State.WITHDRAWN, reason=reason, ended=at)
+            return replace(merge, state=MergeState.WITHDRAWN, reason=reason, ended=at)
         case Reverted():
             # Where it landed stays true; where it was taken out is told by the merge that did so.
-            return replace(merge, state=State.REVERTED, ended=at)
+            return replace(merge, state=MergeState.REVERTED, ended=at)

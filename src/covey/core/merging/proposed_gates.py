@@ -1,7 +1,7 @@
-"""The gate that a person who knows the tools of a repository would propose: its tests, and lint where there is no more.
+"""The gate that a person who knows the tools of a repository would propose: its tests, or its linters if it has none.
 
-Each proposal ends by itself, asks nothing, and tests something. What comes first is what the repository itself says
-(make, just, tox), then what its tools are called with, then linters.
+Each proposal ends by itself and asks nothing. What comes first is what the repository itself says (make, just, tox),
+then what its tools are called with. A linter never takes the place of tests that are there.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ from dataclasses import field, replace
 
 from covey.values import dataclass
 
-MOST = 4
+MAX_PROPOSALS = 4
 """Proposals that are worth a try."""
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 JUSTFILES = ("justfile", "Justfile", ".justfile")
 TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
-TESTS = ("test", "tests")
+TEST_TARGETS = ("test", "tests")
 WHOLE = ("check", "ci", "verify", "all-tests", "test-all")
 """Targets that are taken in place of the tests alone where they run those too."""
-LINTS = ("lint", "check")
+CODE = "bats|c|cc|cpp|cs|exs|go|java|js|jsx|kt|lua|mjs|php|pl|py|rb|rs|sh|swift|t|ts|tsx"
+TEST_FILES = (
+    r"(?!docs?/|(?:.*/)?(?:node_modules|vendor|(?:__)?fixtures?(?:__)?|testdata|test_data)/)(?:.*/)?"
+    r"(?:(?:tests?|__tests__)/(?:.*/)?(?!__init__|conftest|(?:fixture|helper|util)s?\b)[^/]+"
+    rf"|test_[^/]+|[^/]+(?:[._-](?:test|spec)|Spec))\.(?:{CODE})"
+)
+"""What files are called that test something, in whatever language; a folder `spec` has other specifications, too."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +60,11 @@ class Tree:
 
 def proposals(tree: Tree) -> tuple[str, ...]:
     """Return commands that seem to test a repository, the best first; nothing if none can be seen."""
-    tests = (*_recipes(tree, TESTS), *_python(tree), *_node(tree), *_others(tree))
-    lints = (*_recipes(tree, LINTS), *_linters(tree))
-    return tuple(dict.fromkeys((*tests, *lints)))[:MOST]
+    tests = (*_recipes(tree, TEST_TARGETS), *_python(tree), *_node(tree), *_others(tree))
+    found = tests or tuple(_recipes(tree, ("check",)))
+    if not tests and not tree.matches(TEST_FILES):
+        found = (*found, *_recipes(tree, ("lint",)), *_linters(tree))
+    return tuple(dict.fromkeys(found))[:MAX_PROPOSALS]
 
 
 # What a repository calls its own
@@ -109,7 +117,7 @@ def _python(tree: Tree) -> Iterator[str]:
         yield "tox -e py"
     if tree.has("noxfile.py"):
         sessions = re.findall(r"(?m)^def (\w+)\(\s*session\b", tree.text("noxfile.py"))
-        tests = next((name for name in (*TESTS, "unit", "pytest") if name in sessions), None)
+        tests = next((name for name in (*TEST_TARGETS, "unit", "pytest") if name in sessions), None)
         yield f"nox -s {tests}" if tests else "nox"
     own = f"{_sources(tree)}python3"
     if tree.has("manage.py") and not _uses_pytest(tree):
@@ -129,8 +137,11 @@ def _python(tree: Tree) -> Iterator[str]:
 
 
 def _sources(tree: Tree) -> str:
-    """Return what lets Python find the sources of the tree that is tested, before a copy of them that is installed."""
-    return "PYTHONPATH=src " if tree.matches(r"src/[^/]+/__init__\.py|src/[^/]+\.py") else ""
+    """Return what lets Python find the sources of the tree that is tested, before a copy of them that is installed.
+
+    The path is a whole one, since tests start programs in other folders, too.
+    """
+    return 'PYTHONPATH="$PWD/src" ' if tree.matches(r"src/[^/]+/__init__\.py|src/[^/]+\.py") else ""
 
 
 def _uses_pytest(tree: Tree) -> bool:
@@ -165,7 +176,7 @@ def _runner(tree: Tree) -> str:
 _IDLE = re.compile(r"no test specified|^\s*(?:echo\b[^&|;]*|true|:|exit 0)?\s*(?:&&\s*(?:exit [01]|true)\s*)?$")
 _WATCHES = re.compile(r"(?:^|\s)--watch(?:All)?(?![\w=-])|(?:^|\s)-w(?:\s|$)|\bnodemon\b|--ui\b|cypress open")
 _ONCE = ("test:ci", "ci:test", "test:run", "test:once", "test:unit", "unit")
-_RUNNERS = (("vitest", "vitest run"), ("jest", "jest"), ("mocha", "mocha"), ("ava", "ava"))
+_TEST_RUNNERS = (("vitest", "vitest run"), ("jest", "jest"), ("mocha", "mocha"), ("ava", "ava"))
 
 
 @dataclass(frozen=True)
@@ -220,7 +231,7 @@ def _script(scripts: dict[str, str], manager: _Manager) -> str | None:
     once = next((name for name in _ONCE if scripts.get(name) and not _WATCHES.search(scripts[name])), None)
     if once:
         return manager.call(once)
-    runner = next((command for name, command in _RUNNERS if re.search(rf"\b{name}\b", text)), None)
+    runner = next((command for name, command in _TEST_RUNNERS if re.search(rf"\b{name}\b", text)), None)
     return runner and f"npx --no-install {runner}"
 
 

@@ -1,20 +1,17 @@
-"""How many tests a check ran, by what it printed when it passed."""
+"""How many tests a check ran, by what it printed when it passed, or by what it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from covey.core.figures import one
 
 NO_TEST = "It ran no test."
+ONLY_LOOKED = "It ran no test: it only looks at the code."
 
 
-def _rules(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
-
-
-_COUNTS = _rules(
+_COUNTS = (
     r"^(?:=+ )?(?:\d+ \w+, )*(\d+) passed(?:, \d+ \w+)* in [\d.]+",  # pytest
     r"^(?:=+ )?(?:\d+ deselected, )?no tests ran(?=(0?)) in ",
     r"^Ran (\d+) tests? in ",  # unittest
@@ -31,24 +28,59 @@ _COUNTS = _rules(
     r"tests passed, \d+ tests failed out of (\d+)$",  # CTest
     r"^ok \| (\d+) passed",  # Deno
 )
-_PLAN = re.compile(r"^1\.\.(\d+)$", re.MULTILINE)
-_GO = re.compile(r"^(ok|\?)[ \t]+\S+[ \t]+(?:\[no test files\]|[\d.]+s|\(cached\))", re.MULTILINE)
+_PLAN = r"^1\.\.(\d+)$"
+_LINTERS = (
+    "actionlint|bandit|basedpyright|biome|black|clang-format|clang-tidy|codespell|eslint|flake8|gofmt|golangci-lint"
+    "|hadolint|isort|ktlint|markdownlint|mypy|phpcs|phpstan|prettier|pycodestyle|pydocstyle|pylint|pyright"
+    "|rubocop|ruff|shellcheck|shfmt|standardrb|staticcheck|stylelint|swiftlint|tsc|typos|yamllint"
+)
+_RECIPES = (
+    r"(?:lint|format|fmt|style|types|typecheck|type-check|mypy|ruff)"
+    r"(?:[:_-](?:check|ci|code|css|docs|fix|fmt|format|js|lint|md|mypy|prettier|py|python|ruff|scss|src|ts|types))*"
+)
+"""Targets and scripts that look; of one with any other word in its name, such as lint-and-test, nobody knows."""
+_LOOKS = (
+    r"^(?:\w+=(?:\"[^\"]*\"|\S*) +)*"
+    r"(?:(?:uv|poetry|pdm|pipenv|hatch) run +(?:-\S+ +)*|(?:npx|bunx|pnpm exec|yarn) +(?:-\S+ +)*|bundle exec +)?"
+    rf"(?:(?:python[\d.]* -m +)?(?:{_LINTERS})(?=\s|$)|cargo (?:clippy|fmt)(?=\s|$)|go vet(?=\s|$)"
+    rf"|(?:make|just|task|tox -e|nox -s|(?:npm|pnpm|yarn|bun) run)(?: +{_RECIPES})+$)"
+)
+"""A command that reads the code and runs none of it."""
+_PREPARES = (
+    r"^(?:cd|(?:npm|yarn|pnpm|bun|poetry|pdm|composer|bundle) (?:ci|install|i)|(?:python[\d.]* -m )?pip3? install"
+    r"|uv sync|pipenv sync)(?=\s|$)"
+)
+"""A command that makes ready; `npm install-test` runs the tests as well."""
+_HIDES = r"[$<>]\(|`"
+"""What begins a command within another."""
+_GO = r"^(ok|\?)[ \t]+\S+[ \t]+(?:\[no test files\]|[\d.]+s|\(cached\))"
 
 
 def count(output: str) -> int | None:
     """Return how many tests were run, None if the output does not say."""
-    found = [int(number or 0) for rule in _COUNTS for number in rule.findall(output)]
+    found = [int(number or 0) for rule in _COUNTS for number in re.findall(rule, output, re.MULTILINE)]
     if not found:
-        found = [int(number) for number in _PLAN.findall(output)]
+        found = [int(number) for number in re.findall(_PLAN, output, re.MULTILINE)]
     if found:
         return sum(found)
-    packages = _GO.findall(output)
+    packages = re.findall(_GO, output, re.MULTILINE)
     return 0 if packages and "ok" not in packages else None  # Go tells packages, and not how many tests are in them
 
 
-def said(counts: Iterable[int | None]) -> str:
-    """Return in a sentence how many tests the checks of a gate ran together; nothing if none of them says."""
+def only_looks(command: str) -> bool:
+    """Say whether a command is a linter, a formatter or a type checker, and so runs no test whatever it prints."""
+    if re.search(_HIDES, command):
+        return False
+    parts = [part.strip() for part in re.split(r"(?<![<>])&+|[;|\n]", command)]
+    does = [part for part in parts if part and not re.search(_PREPARES, part)]
+    return bool(does) and all(re.search(_LOOKS, part) for part in does)
+
+
+def said(counts: Iterable[int | None], commands: Collection[str] = ()) -> str:
+    """Return in a sentence how many tests the checks of a gate ran together; nothing if that cannot be known."""
     known = [each for each in counts if each is not None]
-    if not known:
-        return ""
-    return f"{one(sum(known), 'test')}." if sum(known) else NO_TEST
+    if sum(known):
+        return f"{one(sum(known), 'test')}."
+    if commands and all(only_looks(each) for each in commands):
+        return ONLY_LOOKED
+    return NO_TEST if known else ""

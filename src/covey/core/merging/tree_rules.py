@@ -17,13 +17,13 @@ LONGEST_NAME_BYTES = 255
 LONGEST_PATH_BYTES = 3072
 """What Linux takes of a path is 4096; the rest is for the folder of the worktree."""
 DEEPEST_FOLDERS = 200
-MOST_FILES = 200_000
+MAX_NEW_FILES = 200_000
 """Files that a change may bring at once before a person has looked at it."""
-MOST_COPIES = 100
+MAX_COPIES = 100
 """How often a change may hold the same folder."""
 LARGEST_FILE_BYTES = 256 * 1024**2
 FOLDER, LINK, MODULE = b"40000", b"120000", b"160000"
-FILES = (b"100644", b"100755")
+FILE_MODES = (b"100644", b"100755")
 _SHOWN = 120
 """Characters of a path that is told."""
 _IGNORED_ON_MAC = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
@@ -40,7 +40,7 @@ _PLAIN_FOLDERS = {
 """Folders, by the bytes of a hash, in which nothing can be wrong with any entry by itself."""
 _ROWS = {size: re.compile(rb"([0-7]++) ([^\0/]++)\0(.{%d})" % size, re.DOTALL) for size in (20, 32)}
 _ALL_ROWS = {size: re.compile(rb"(?:[0-7]++ [^\0/]++\0.{%d})*+" % size, re.DOTALL) for size in (20, 32)}
-"""Whole trees, asked first: in what is none, looking for entries would begin again at every byte."""
+"""Whole trees, matched first: in other bytes the search for entries would start again at every byte."""
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _SETTINGS = (".gitattributes", ".gitignore", ".mailmap")
 
@@ -61,7 +61,7 @@ class Finding:
     entry: tuple[bytes, bytes] | None = None
     """Mode and hash of that: where main has just this there already, it is nothing new."""
     is_heavy: bool = False
-    """It would unfold to more than can be held: nobody shall even list it."""
+    """It would unfold to more than can be held: do not even list it."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def shown(path: bytes) -> str:
 
 
 def entries(content: bytes, hash_bytes: int) -> list[Entry] | None:
-    """Read a tree as git keeps it; None if it is none."""
+    """Read a tree as git keeps it; None if it is not a tree."""
     found: list[Entry] = []
     at = 0
     while at < len(content):
@@ -102,7 +102,7 @@ def entries(content: bytes, hash_bytes: int) -> list[Entry] | None:
 
 
 def rows(content: bytes, hash_bytes: int) -> list[Row] | None:
-    """Read a tree as git keeps it, and fast; None if it is none, or odd in a way that its entries would not show."""
+    """Read a tree as git keeps it, and fast; None if it is not a tree, or odd in a way that its entries do not show."""
     if not _ALL_ROWS[hash_bytes].fullmatch(content):
         return None
     found: list[Row] = _ROWS[hash_bytes].findall(content)
@@ -150,7 +150,7 @@ def check(tree: Sequence[Entry], folder: bytes) -> Iterator[Finding]:
 def _is_plain(entry: Entry) -> bool:
     """Say whether nothing can be wrong with an entry by itself, as with nearly all: folders may hold thousands."""
     is_named = _PLAIN.fullmatch(entry.name) is not None
-    return is_named and (entry.mode in FILES or entry.mode == FOLDER) and entry.hash[0] != 0
+    return is_named and (entry.mode in FILE_MODES or entry.mode == FOLDER) and entry.hash[0] != 0
 
 
 def _name(name: bytes) -> tuple[str, bool] | None:
@@ -191,7 +191,7 @@ def _mode(entry: Entry) -> tuple[str, bool] | None:
         return "is a symbolic link, from which git takes no submodules", False
     if entry.mode == LINK and name.casefold() in _SETTINGS:
         return "is a symbolic link, which git does not follow here", True
-    if entry.mode == FOLDER or entry.mode == LINK or entry.mode in FILES:
+    if entry.mode == FOLDER or entry.mode == LINK or entry.mode in FILE_MODES:
         return ("names submodules: covey does not look after those", True) if is_modules(entry) else None
     return f"has the mode {entry.mode.decode()}, which is neither a file's nor a folder's", True
 
@@ -221,7 +221,7 @@ def hindering(text: str) -> set[str]:
 
 def is_attributes(entry: Entry) -> bool:
     """Say whether git reads from an entry how files are checked out."""
-    return entry.mode in FILES and entry.name.lower() == b".gitattributes"
+    return entry.mode in FILE_MODES and entry.name.lower() == b".gitattributes"
 
 
 _SECTION = re.compile(r'\[\s*submodule\s+"((?:[^"\\]|\\.)*)"\s*\]', re.IGNORECASE)
@@ -247,7 +247,7 @@ class Folder:
     folders: tuple[tuple[bytes, bytes], ...]
     others: int = 0
     longest: int = 0
-    """Bytes of the longest name that is no folder's."""
+    """Bytes of the longest name of a file."""
 
 
 def check_shape(roots: Sequence[bytes], new: Mapping[bytes, Folder]) -> Iterator[Finding]:
@@ -266,9 +266,9 @@ def check_shape(roots: Sequence[bytes], new: Mapping[bytes, Folder]) -> Iterator
     path, most = max(longest.values(), default=0), max(files.values(), default=0)
     if path > LONGEST_PATH_BYTES:
         yield Finding(f"it has a path of {path} bytes, and {LONGEST_PATH_BYTES} are the most that can be used")
-    if most > MOST_FILES:
-        yield Finding(f"it brings folders with {most} entries, more than {MOST_FILES}", is_odd=True, is_heavy=True)
-    elif (copies := max((_most_copies(root, order, new) for root in roots[-1:]), default=0)) > MOST_COPIES:
+    if most > MAX_NEW_FILES:
+        yield Finding(f"it brings folders with {most} entries, more than {MAX_NEW_FILES}", is_odd=True, is_heavy=True)
+    elif (copies := max((_most_copies(root, order, new) for root in roots[-1:]), default=0)) > MAX_COPIES:
         yield Finding(f"it holds the same folder {copies} times", is_odd=True, is_heavy=True)
 
 

@@ -10,18 +10,18 @@ from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import quotes
-from covey.core.mail import LETTER
+from covey.core.people.mail import MAX_MESSAGE_BYTES
 from covey.core.texts import Text, harmless, redact
 from covey.errors import Refused
 from covey.values import dataclass
 
-QUOTE = 400
+MAX_QUOTE_CHARS = 400
 """Characters of the line that a comment stands at."""
-STORY = 10_000
+PROMPT_COMMENTS_BYTES = 10_000
 """Bytes of comments that a prompt carries; the rest is found by the command that it names."""
-ROOM = LETTER - 700
+MESSAGE_COMMENTS_BYTES = MAX_MESSAGE_BYTES - 700
 """Bytes of comments in one message: an agent is told so much of it at once, each line behind a mark."""
-SHORT = 3
+MIN_FOUND_CHARS = 3
 """Characters below which a line is like too many others to be found elsewhere."""
 
 
@@ -41,14 +41,11 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comment:
-    """What somebody says of a task's work: of a line, of some lines, of a file, or of it all."""
+class Written:
+    """Somebody wrote a comment on a task's work; it is a draft."""
 
-    id: str
-    ordinal: int
     task: str
-    author: str
-    text: Text = ""
+    text: Text
     commit: str | None = None
     path: str | None = None
     side: Side = Side.NEW
@@ -57,6 +54,15 @@ class Comment:
     """How many lines it is about, beginning with `line`."""
     quote: str = ""
     """The first of them, as it was."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comment(Written):
+    """What somebody says of a task's work: of a line, of some lines, of a file, or of it all."""
+
+    id: str
+    ordinal: int
+    author: str
     written: float = 0.0
     edited: float | None = None
     sent: float | None = None
@@ -70,20 +76,6 @@ class Comment:
     def is_draft(self) -> bool:
         """Say whether nobody but its author knows of it yet."""
         return self.sent is None and self.removed is None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Written:
-    """Somebody wrote a comment on a task's work; it is a draft."""
-
-    task: str
-    text: Text
-    commit: str | None = None
-    path: str | None = None
-    side: Side = Side.NEW
-    line: int | None = None
-    lines: int = 1
-    quote: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,24 +102,6 @@ class Sent:
 Event = Written | Edited | Removed | Sent
 
 
-def first(comment_id: str, seq: int, author: str, event: Written, at: float) -> Comment:
-    """Return the comment that a Written event begins."""
-    return Comment(
-        id=comment_id,
-        ordinal=seq,
-        task=event.task,
-        author=author,
-        text=event.text,
-        commit=event.commit,
-        path=event.path,
-        side=event.side,
-        line=event.line,
-        lines=event.lines,
-        quote=event.quote,
-        written=at,
-    )
-
-
 def change(comment: Comment, event: Edited | Removed | Sent) -> Edited | Removed | Sent:
     """Return the event if the comment is still a draft, or refuse it."""
     if not comment.is_draft:
@@ -140,7 +114,7 @@ def apply(comment: Comment, event: Event, at: float) -> Comment:
     """Return the comment as it is after `event`. Never refuses."""
     match event:
         case Written():
-            return first(comment.id, comment.ordinal, comment.author, event, at)
+            return comment
         case Edited(text):
             return replace(comment, text=text, edited=at)
         case Removed():
@@ -151,16 +125,16 @@ def apply(comment: Comment, event: Event, at: float) -> Comment:
 
 def quoted(line: str) -> str:
     """Return a line as a comment keeps it: its begin, without secrets."""
-    return redact(line.rstrip("\r")[:QUOTE])
+    return redact(line.rstrip("\r")[:MAX_QUOTE_CHARS])
 
 
 def place(lines: Sequence[str] | None, line: int, quote: str) -> tuple[Place, int | None]:
-    """Return where a line is by now, of all the lines of its file; None: the file is there no more."""
+    """Return where a line is by now, of all the lines of its file; None: the file is gone."""
     if lines is None:
         return Place.OUTDATED, None
     if 0 < line <= len(lines) and quoted(lines[line - 1]) == quote:
         return Place.HERE, line
-    if len(quote.strip()) < SHORT:
+    if len(quote.strip()) < MIN_FOUND_CHARS:
         return Place.OUTDATED, None
     same = [number for number, text in enumerate(lines, 1) if text[:4] == quote[:4] and quoted(text) == quote]
     nearest = min(same, key=lambda number: abs(number - line), default=None)
@@ -198,7 +172,7 @@ def carried_range(shifts: Sequence[Shift], line: int, lines: int) -> tuple[int, 
 
 
 @dataclass(frozen=True)
-class Said:
+class OutgoingComment:
     """A comment as it is sent, with its text."""
 
     comment: Comment
@@ -217,7 +191,7 @@ def where(comment: Comment) -> str:
     return f"{path}:{comment.line}{to}{before}"
 
 
-def entry(said: Said) -> str:
+def entry(said: OutgoingComment) -> str:
     """Return one comment: where, the line that it stands at, and what is said of it."""
     quote = [f"    {harmless(said.comment.quote)}"] if said.comment.quote.strip() else []
     text = [f"  {line}".rstrip() for line in said.text.strip().splitlines()]
@@ -229,7 +203,7 @@ def count(number: int) -> str:
     return "1 comment" if number == 1 else f"{number} comments"
 
 
-def letters(task: str, words: str, said: Sequence[Said]) -> list[tuple[tuple[str, ...], str]]:
+def letters(task: str, words: str, said: Sequence[OutgoingComment]) -> list[tuple[tuple[str, ...], str]]:
     """Return comments as the messages that bring them, each with the comments in it: one, unless an agent would be
     told only a part of that.
     """
@@ -238,7 +212,7 @@ def letters(task: str, words: str, said: Sequence[Said]) -> list[tuple[tuple[str
     for each in said:
         text = entry(each)
         size = len(text.encode()) + 3 * text.count("\n") + 5
-        if parts[-1][0] and parts[-1][2] + size > ROOM:
+        if parts[-1][0] and parts[-1][2] + size > MESSAGE_COMMENTS_BYTES:
             parts.append(([], [], 0))
         names, texts, before = parts[-1]
         names.append(each.comment.id)
@@ -252,20 +226,20 @@ def _letter(task: str, head: str, texts: Sequence[str]) -> str:
     return f"{head}{about}" + "\n\n".join(texts)
 
 
-def story(task: str, merge: str | None, words: str, said: Sequence[Said]) -> str:
+def story(task: str, merge: str | None, words: str, said: Sequence[OutgoingComment]) -> str:
     """Return what the author of work is told when it comes back with comments."""
     what = merge or task
     with_them = f" with {count(len(said))}" if said else ""
     head = [f"The person in charge has looked at your work and sent {what} back{with_them}."]
     if words.strip():
         head += ["", words.strip()]
-    kept, left = _fitting([entry(each) for each in said], STORY)
+    kept, left = _fitting([entry(each) for each in said], PROMPT_COMMENTS_BYTES)
     more = ["", f"And {left} more: covey comment list {task}"] if left else []
     do = "Do what is said, or say why not: covey mail send owner ... When you end, everything must be committed."
     return "\n".join([*head, *(f"\n{text}" for text in kept), *more, "", do])
 
 
-def notice(task: str, said: Sequence[Said]) -> str:
+def notice(task: str, said: Sequence[OutgoingComment]) -> str:
     """Return the message that goes with work that comes back."""
     lines = [
         f"I looked at your work for {task} and sent it back to you" + (f" with {count(len(said))}:" if said else ".")

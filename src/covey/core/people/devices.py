@@ -8,11 +8,11 @@ from enum import StrEnum
 from covey.errors import Refused, Unknown
 from covey.values import dataclass
 
-LIFE = 90 * 86400.0
+DEVICE_LIFE_S = 90 * 86400.0
 """Seconds for which a browser that joined is known."""
 
 
-class Kind(StrEnum):
+class DeviceKind(StrEnum):
     """From where a browser asks."""
 
     PAGE = "page"
@@ -30,12 +30,22 @@ class Addresses:
     fingerprint: str | None = None
 
 
-PATIENCE = {Kind.PAGE: 60.0, Kind.PHONE: 300.0}
+CODE_LIFE_S = {DeviceKind.PAGE: 60.0, DeviceKind.PHONE: 300.0}
 """Seconds within which a code has to be used."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Device:
+class Invited:
+    """The owner made a code with which one browser may join."""
+
+    kind: DeviceKind
+    label: str
+    code: str
+    until: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device(Invited):
     """A browser that was invited, or has joined; its code and its secret, the token, are here by their hashes alone.
 
     One that has a key joined when browsers were known by a cookie, and has to be invited again.
@@ -43,25 +53,11 @@ class Device:
 
     id: str
     ordinal: int
-    kind: Kind
-    label: str
-    code: str
     invited: float
-    until: float
     token: str | None = None
     key: str | None = None
     joined: float | None = None
     revoked: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Invited:
-    """The owner made a code with which one browser may join."""
-
-    kind: Kind
-    label: str
-    code: str
-    until: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +77,13 @@ class Revoked:
 Event = Invited | Joined | Revoked
 
 
-def invite(kind: Kind, label: str, code: str, at: float) -> Invited:
+def invite(kind: DeviceKind, label: str, code: str, at: float) -> Invited:
     """Invite a browser; it has a minute on this machine, and five where a phone has to read a picture first."""
-    return Invited(kind=kind, label=label, code=code, until=round(at + PATIENCE[kind], 3))
+    return Invited(kind=kind, label=label, code=code, until=round(at + CODE_LIFE_S[kind], 3))
 
 
 def join(device: Device | None, label: str, token: str, at: float) -> Joined:
-    """Let a browser in that shows a code; one that is wrong, used, revoked or too old tells nothing of which it is."""
+    """Let a browser in that shows a code; a wrong, used, revoked or expired one is refused alike."""
     if device is None or device.joined is not None or device.revoked is not None or at >= device.until:
         raise Unknown("This code is not known here, was used, or is too old.", hint="covey open makes a new one.")
     return Joined(label=label or device.label, token=token)
@@ -104,26 +100,19 @@ def is_known(device: Device, at: float) -> bool:
     """Say whether a browser that shows this device's token may act as the owner."""
     if device.joined is None or device.revoked is not None or device.key is not None:
         return False
-    return at < device.joined + LIFE
+    return at < device.joined + DEVICE_LIFE_S
 
 
 def is_fresh(device: Device, at: float) -> bool:
     """Say whether a browser is known for so long still that it need not join again."""
-    return device.joined is not None and is_known(device, at + LIFE / 2)
-
-
-def first(device_id: str, seq: int, event: Invited, at: float) -> Device:
-    """Return the device that an Invited event begins."""
-    return Device(
-        id=device_id, ordinal=seq, kind=event.kind, label=event.label, code=event.code, invited=at, until=event.until
-    )
+    return device.joined is not None and is_known(device, at + DEVICE_LIFE_S / 2)
 
 
 def apply(device: Device, event: Event, at: float) -> Device:
     """Return the device as it is after `event`. Never refuses."""
     match event:
         case Invited():
-            return first(device.id, device.ordinal, event, at)
+            return device
         case Joined(label=label, token=token, key=key):
             return replace(device, label=label, token=token, key=key, joined=at)
         case Revoked():

@@ -7,19 +7,19 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
+from typing import Any
 
-from covey.core.permits import PUSH, SHELL, offered
-from covey.core.questions import Decision, Question
-from covey.core.sessions import Goal, Session, State
-from covey.core.sessions import Kind as SessionKind
-from covey.core.signals import Wants
+from covey.core.fleet.sessions import Goal, Session, SessionKind, SessionState
+from covey.core.fleet.signals import Wants
+from covey.core.people.permits import PUSH, SHELL, offered
+from covey.core.people.questions import Decision, Question
 from covey.values import dataclass
 
-STUCK = (State.STALLED, State.LIMITED, State.DEAD, State.NEEDS_YOU)
+STUCK = (SessionState.STALLED, SessionState.LIMITED, SessionState.DEAD, SessionState.NEEDS_YOU)
 """States of a session that covey runs in which it does not get on."""
 
 
-class Kind(StrEnum):
+class InboxKind(StrEnum):
     """What an item is about."""
 
     QUESTION = "question"
@@ -54,11 +54,11 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
+class InboxItem:
     """One thing that waits for a person; items with the same key are the same thing, asked by several."""
 
     key: str
-    kind: Kind
+    kind: InboxKind
     cause: str = ""
     """What lies behind it: items of one kind with the same cause can be decided together. Empty: its own."""
     title: str
@@ -89,29 +89,18 @@ PERMISSION = (Decision.ALLOW, Decision.ALWAYS, Decision.DENY)
 ANSWER = (Decision.REPLY, Decision.DENY)
 
 
-def of_question(question: Question) -> Item:
+def of_question(question: Question) -> InboxItem:
     """Return an open question as an item; the same question of others has the same key."""
     permission = question.wants is Wants.PERMISSION
     offer = offered(question.tool, question.about) if permission else None
     what = (question.tool, question.about or question.text) if permission else (question.text, *question.choices)
-    return Item(
+    return InboxItem(
+        **_asked_by(question.id, question.session, question.task, question.asked, question.until),
         key=f"question:{digest(question.wants, *what)}",
-        kind=Kind.QUESTION,
+        kind=InboxKind.QUESTION,
         cause="" if offer is None else f"permit:{digest(question.tool, offer.rule)}",
         title=_wish(question) if permission else "asks",
         text=question.text,
-        session=question.session,
-        task=question.task,
-        since=question.asked,
-        until=question.until,
-        ids=(question.id,),
-        sessions=(question.session,),
-        tasks=() if question.task is None else (question.task,),
-        parts=(
-            Part(
-                id=question.id, session=question.session, task=question.task, since=question.asked, until=question.until
-            ),
-        ),
         tool=question.tool,
         about=question.about,
         rule="" if offer is None else offer.rule,
@@ -119,6 +108,13 @@ def of_question(question: Question) -> Item:
         choices=question.choices,
         decisions=tuple(map(str, _decisions(question))),
     )
+
+
+def _asked_by(id: str, session: str, task: str | None, since: float, until: float | None) -> dict[str, Any]:
+    """Return the fields of an item that say who asks, for which task and since when."""
+    whose: dict[str, Any] = {"session": session, "task": task, "since": since, "until": until}
+    tasks = () if task is None else (task,)
+    return {**whose, "ids": (id,), "sessions": (session,), "tasks": tasks, "parts": (Part(id=id, **whose),)}
 
 
 def _wish(question: Question) -> str:
@@ -134,41 +130,34 @@ def _decisions(question: Question) -> tuple[Decision, ...]:
 
 
 def is_stuck(session: Session, asking: Iterable[str]) -> bool:
-    """Say whether a session that covey runs does not get on; one whose question is listed is no news."""
+    """Say whether a session that covey runs is stuck; one whose question is already listed does not count."""
     at_work = session.kind is SessionKind.RUN and session.goal is not Goal.STOPPED and session.state in STUCK
-    return at_work and not (session.state is State.NEEDS_YOU and session.name in asking)
+    return at_work and not (session.state is SessionState.NEEDS_YOU and session.name in asking)
 
 
-def of_session(session: Session, task: str | None, cause: str = "") -> Item:
+def of_session(session: Session, task: str | None, cause: str = "") -> InboxItem:
     """Return a session that does not get on as an item; others in the same state for the same reason are the same.
 
     `cause`: the reason, where its words change while it stays the same.
     """
-    ways = {State.LIMITED: ("start", "stop"), State.NEEDS_YOU: ("attach", "stop")}
-    return Item(
+    ways = {SessionState.LIMITED: ("start", "stop"), SessionState.NEEDS_YOU: ("attach", "stop")}
+    return InboxItem(
+        **_asked_by(session.name, session.name, task, session.updated, session.until),
         key=f"session:{session.state}:{digest(cause or session.evidence or session.name)}",
-        kind=Kind.SESSION,
+        kind=InboxKind.SESSION,
         title=f"is {session.state}",
         text=session.evidence or "",
-        session=session.name,
-        task=task,
-        since=session.updated,
-        until=session.until,
-        ids=(session.name,),
-        sessions=(session.name,),
-        tasks=() if task is None else (task,),
-        parts=(Part(id=session.name, session=session.name, task=task, since=session.updated, until=session.until),),
         decisions=ways.get(session.state, ("restart", "stop")),
     )
 
 
-_NAMED = re.compile(r"\b[a-z]+-\d+\b|\b[0-9a-f]{7,64}\b")
+_PASSING_NAMES = re.compile(r"\b[a-z]+-\d+\b|\b[0-9a-f]{7,64}\b")
 """Names of merges, gates and runs, and hashes: they differ wherever the same went wrong."""
 
 
 def alike(text: str, own: str) -> str:
     """Return what went wrong without what only this task's telling has: its own id, other names, and hashes."""
-    return _NAMED.sub(
+    return _PASSING_NAMES.sub(
         "\N{HORIZONTAL ELLIPSIS}", re.sub(rf"\b{re.escape(own)}\b", "it", text, flags=re.IGNORECASE)
     ).strip()
 
@@ -184,16 +173,16 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def together(items: Iterable[Item]) -> list[Item]:
+def together(items: Iterable[InboxItem]) -> list[InboxItem]:
     """Return the items in order, the oldest first, each key once: who asked the same first stands for all."""
-    found: dict[str, Item] = {}
+    found: dict[str, InboxItem] = {}
     for item in sorted(items, key=lambda each: each.since):
         first = found.get(item.key)
         found[item.key] = item if first is None else _joined(first, item)
     return list(found.values())
 
 
-def _joined(first: Item, other: Item) -> Item:
+def _joined(first: InboxItem, other: InboxItem) -> InboxItem:
     ends = [each.until for each in (first, other) if each.until is not None]
     return replace(
         first,

@@ -3,64 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from covey.core import quotes
-from covey.core.facts import Facts
-from covey.core.sessions import COVEY, EVERYONE, OWNER, Session
+from covey.core.fleet.sessions import COVEY, EVERYONE, OWNER, Session
+from covey.core.fleet.task_updates import Facts
 from covey.core.texts import Text, name
 from covey.errors import Denied, Refused
 from covey.values import dataclass
 
 ROLE = "role:"
-LETTER = 4 * 1024
+MAX_MESSAGE_BYTES = 4 * 1024
 """Bytes of one message that an agent is told; the rest it can read."""
 HEAD_BYTES = 512
 """Bytes of a message that is told which its head and its end take at most."""
-HOOK = 8 * 1024
+HOOK_MAIL_BYTES = 8 * 1024
 """Bytes of mail that an agent is told at one step: of more than 10,000 characters Claude Code shows only the start."""
-PROMPT = 16 * 1024
+PROMPT_MAIL_BYTES = 16 * 1024
 """Bytes of mail in a prompt."""
-AGAIN = 10.0
+TELL_AGAIN_S = 10.0
 """Seconds after which what was told and not seen to have arrived is told again."""
 
-LEAST = 40
+MIN_MESSAGE_BYTES = 40
 """Bytes in which no message can be told."""
 
 _MARKER = re.compile(r"\[(mail-[0-9]{1,18})\] From ")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Message:
-    """Mail from one session or person to a session, a role, everyone or the owner."""
-
-    id: str
-    ordinal: int
-    sender: str
-    to: str
-    subject: str | None = None
-    text: Text = ""
-    task: str | None = None
-    wants_ack: bool = False
-    sent: float = 0.0
-    wake: bool = False
-    """Who gets it shall be told at once, also if that takes a run of its own."""
-    facts: Facts = ()
-    """The parts of its task that it tells: who has heard it has heard them."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What one reader has done with one message."""
-
-    message: str
-    reader: str
-    read: float
-    acked: float | None = None
-    delivered: float | None = None
-    """When it was seen to have reached an agent's conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +42,31 @@ class Sent:
     task: str | None = None
     wants_ack: bool = False
     wake: bool = False
+    """Its reader is told at once, even if that takes a run of its own."""
     facts: Facts = ()
+    """The parts of its task that it tells: who has heard it has heard them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message(Sent):
+    """Mail from one session or person to a session, a role, everyone or the owner."""
+
+    id: str
+    ordinal: int
+    sender: str
+    sent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one reader has done with one message."""
+
+    message: str
+    reader: str
+    read: float
+    acked: float | None = None
+    delivered: float | None = None
+    """When it was seen to have reached an agent's conversation."""
 
 
 @dataclass(frozen=True)
@@ -126,23 +119,6 @@ def may_read(message: Message, reader: str, session: Session | None) -> None:
         raise Denied(f"{message.id} was not sent to {reader}.")
 
 
-def first(message_id: str, seq: int, sender: str, event: Sent, at: float) -> Message:
-    """Return the message that a Sent event begins."""
-    return Message(
-        id=message_id,
-        ordinal=seq,
-        sender=sender,
-        to=event.to,
-        subject=event.subject,
-        text=event.text,
-        task=event.task,
-        wants_ack=event.wants_ack,
-        sent=at,
-        wake=event.wake,
-        facts=event.facts,
-    )
-
-
 def read(message: str, reading: Reading | None, event: Read | Acked | Delivered, at: float) -> Reading:
     """Return what a reader has done with a message after `event`: what was acknowledged or delivered has been read."""
     reading = reading or Reading(message, event.reader, at)
@@ -163,7 +139,7 @@ def quoted(message: Message, text: str, speaker: str = "") -> str:
 
     `speaker`: the reader, if it has to say who it is when it gives a command.
     """
-    return _quoted(replace(message, text=""), text[: LETTER + 1], f" --as {speaker}" if speaker else "")
+    return _quoted(replace(message, text=""), text[: MAX_MESSAGE_BYTES + 1], f" --as {speaker}" if speaker else "")
 
 
 @lru_cache(maxsize=256)  # what is unread is quoted at every step of its reader
@@ -173,18 +149,18 @@ def _quoted(message: Message, text: str, by: str) -> str:
     name, _, standing = quotes.by(message.sender).partition(" (")
     head = f"[{message.id}] From {name}{about}{f' ({standing}' if standing else ''}:\n"
     tail = f"\n(It wants to be acknowledged: covey mail ack {message.id}{by})" if message.wants_ack else ""
-    body = "\n".join(quotes.marked(subject + text) or [quotes.MARK.rstrip()])  # what is longer is cut below
-    room = LETTER - len(head.encode()) - len(tail.encode())
+    body = "\n".join(quotes.marked(subject + text) or [quotes.QUOTE_MARK.rstrip()])  # what is longer is cut below
+    room = MAX_MESSAGE_BYTES - len(head.encode()) - len(tail.encode())
     if len(body.encode()) > room:
         tail = f"\n(That is not all of it: covey mail read {message.id}{by}){tail}"
-        room = LETTER - len(head.encode()) - len(tail.encode())
+        room = MAX_MESSAGE_BYTES - len(head.encode()) - len(tail.encode())
         body = body.encode()[:room].decode(errors="ignore")
     return f"{head}{body}{tail}"
 
 
 def fits(text: str) -> bool:
     """Say whether an agent is told all of a text, if that is the whole message."""
-    return quotes.size_of(quotes.marked(text)) + HEAD_BYTES <= LETTER
+    return quotes.size_of(quotes.marked(text)) + HEAD_BYTES <= MAX_MESSAGE_BYTES
 
 
 def named(text: str) -> set[str]:
@@ -195,7 +171,7 @@ def named(text: str) -> set[str]:
 def shown(text: str, quotes: Mapping[str, str]) -> list[str]:
     """Return which of some quoted messages stand in a text, word for word, so that nothing else can pass for one.
 
-    Programs break lines anew, and some write signs as XML does.
+    Programs wrap lines differently, and some escape characters as XML does.
     """
     places = {_words(text), _words(_unescaped(text))} if quotes else set[str]()
     return [each for each, quote in quotes.items() if any(_words(quote) in place for place in places)]
@@ -216,17 +192,17 @@ def portion(
     quote: Callable[[Message], str],
     offered: Mapping[str, float],
     at: float,
-    room: int = HOOK,
+    room: int = HOOK_MAIL_BYTES,
 ) -> list[tuple[Message, str]]:
     """Return what of the unread mail, the oldest first, is told now, each with how it is quoted.
 
     Of a sender all that fits from its oldest on, and nothing while something of it was told (`offered`: when) and may
     still be on its way: so everything arrives at least once, and what one sender says in its order.
     """
-    held = {message.sender for message in unread if at - offered.get(message.id, -AGAIN) < AGAIN}
+    held = {message.sender for message in unread if at - offered.get(message.id, -TELL_AGAIN_S) < TELL_AGAIN_S}
     chosen: list[tuple[Message, str]] = []
     for message in unread:
-        if room < LEAST:
+        if room < MIN_MESSAGE_BYTES:
             break
         if message.sender in held:
             continue
@@ -238,8 +214,3 @@ def portion(
         room -= size
         chosen.append((message, told))
     return chosen
-
-
-def joined(quotes: Iterable[str]) -> str:
-    """Return quoted messages as one text."""
-    return "\n\n".join(quotes)

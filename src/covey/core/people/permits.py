@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from covey.core import pushes
+from covey.core.people.commands import pushes
 from covey.values import dataclass
 
 if TYPE_CHECKING:
-    from covey.core import shell
+    from covey.core.people.commands import shell
 
 SHELL = "shell"
 """The tool that runs commands, whatever an agent calls it."""
@@ -24,7 +25,7 @@ _CHAINED = re.compile(r"[;&|`$()<>\n\\]")
 """What makes more than one command of a line, or another command than it seems."""
 
 
-class Level(StrEnum):
+class PermissionLevel(StrEnum):
     """How much an agent may do by itself."""
 
     ASK = "ask"
@@ -36,19 +37,6 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Permit:
-    """Something that every agent on this project may do without asking."""
-
-    id: str
-    ordinal: int
-    tool: str
-    about: str
-    by: str = ""
-    granted: float = 0.0
-    revoked: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Granted:
     """A person allowed something for this repository."""
 
@@ -56,9 +44,20 @@ class Granted:
     about: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Permit(Granted):
+    """Something that every agent on this project may do without asking."""
+
+    id: str
+    ordinal: int
+    by: str = ""
+    granted: float = 0.0
+    revoked: float | None = None
+
+
 @dataclass(frozen=True)
 class Revoked:
-    """What was allowed is no longer."""
+    """What was allowed no longer is."""
 
 
 Event = Granted | Revoked
@@ -67,8 +66,8 @@ Event = Granted | Revoked
 def covers(tool: str, about: str, asked_tool: str, asked: str) -> bool:
     """Say whether a permit for `about` covers what is asked for: exactly it, or a command that begins with its words.
 
-    A command that chains others is covered only word for word, so that nothing rides along. What may be pushed is a
-    remote with patterns of its refs.
+    A command that chains others, or pushes where git would not ask, is covered only word for word, so that nothing
+    rides along. What may be pushed is a remote with patterns of its refs.
     """
     if tool != asked_tool:
         return False
@@ -81,15 +80,32 @@ def covers(tool: str, about: str, asked_tool: str, asked: str) -> bool:
         return pushes.covers(allowed, wanted)
     if tool != SHELL or _CHAINED.search(allowed):
         return False
+    words: Sequence[str] | None = wanted.split()
     if _QUOTED.search(wanted):  # what is quoted chains nothing
         words = _alone(wanted)
-        return words is not None and words[: len(allowed.split())] == tuple(allowed.split())
-    return not _CHAINED.search(wanted) and wanted.split()[: len(allowed.split())] == allowed.split()
+    elif _CHAINED.search(wanted):
+        return False
+    begins = words is not None and list(words[: len(allowed.split())]) == allowed.split()
+    return begins and not _pushes_unseen(wanted)
+
+
+def is_push(tool: str, about: str) -> bool:
+    """Say whether a person is asked for a push: by git's own hook, or for a command that goes past it."""
+    return tool == PUSH or (tool == SHELL and _pushes_unseen(about))
+
+
+def _pushes_unseen(command: str) -> bool:
+    """Say whether a command pushes past git's own question: nobody who lets `git` or `sh -c` run means that."""
+    from covey.core.people.commands import egress  # as below
+
+    return any(way.kind is egress.EgressKind.PUSH for way in egress.found(command))
 
 
 def _alone(command: str) -> tuple[str, ...] | None:
     """Return the words of a command that is just one, all of them known and nothing redirected; None if it is not."""
-    from covey.core import shell  # few commands read a line of shell, and all of them start with this module
+    from covey.core.people.commands import (
+        shell,  # few commands read a line of shell, and all of them start with this module
+    )
 
     script = shell.read(command)
     only = script.commands[0] if script.whole and len(script.commands) == 1 else None
@@ -110,11 +126,13 @@ def offered(tool: str, about: str) -> Offer | None:
     if tool == PUSH:
         remote = about.split(" ")[0]
         return Offer(about, f"pushes of just these refs to {remote}")
-    from covey.core import readers, shell  # as above
+    from covey.core.people.commands import read_only_commands, shell  # as above
 
     script = shell.read(about) if tool == SHELL else shell.Script(whole=False)
-    beyond = [each for each in script.commands if each.words and not readers.is_reader(each.words[0].text)]
+    beyond = [each for each in script.commands if each.words and not read_only_commands.is_reader(each.words[0].text)]
     if not script.whole or len(beyond) != 1 or beyond[0].assignments or not beyond[0].words[0].plain:
+        return None
+    if _pushes_unseen(about):
         return None
     words = list(takewhile(lambda text: _WORD.fullmatch(text) is not None, _first(beyond[0])))
     if not words or _CHAINED.search(" ".join(words)):
@@ -138,15 +156,10 @@ def is_chained(command: str) -> bool:
     return _CHAINED.search(command.strip()) is not None
 
 
-def first(permit_id: str, seq: int, event: Granted, at: float, by: str) -> Permit:
-    """Return the permit that a Granted event begins."""
-    return Permit(id=permit_id, ordinal=seq, tool=event.tool, about=event.about, by=by, granted=at)
-
-
 def apply(permit: Permit, event: Event, at: float, by: str) -> Permit:
     """Return the permit as it is after `event`. Never refuses."""
     match event:
         case Granted():
-            return first(permit.id, permit.ordinal, event, at, by)
+            return permit
         case Revoked():
             return Permit(**{**permit.__dict__, "revoked": at})

@@ -9,7 +9,7 @@ from covey.errors import Refused
 from covey.values import dataclass
 
 
-class State(StrEnum):
+class ProposalState(StrEnum):
     """Where a proposal stands."""
 
     OPEN = "open"
@@ -19,11 +19,9 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposal:
-    """A request of a session that waits for a person: the verb, what it is asked, and why it needs one."""
+class Made:
+    """A session asked for something that only a person may do."""
 
-    id: str
-    ordinal: int
     session: str
     verb: str
     target: str | None = None
@@ -35,24 +33,19 @@ class Proposal:
     """The last event of the target when this was proposed: a later one means that it has changed since."""
     was: str = "{}"
     """What the request would change, as it was then: fields and their values, as JSON."""
-    state: State = State.OPEN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal(Made):
+    """A request of a session that waits for a person: the verb, what it is asked, and why it needs one."""
+
+    id: str
+    ordinal: int
+    state: ProposalState = ProposalState.OPEN
     reason: str | None = None
     by: str | None = None
     made: float = 0.0
     ended: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Made:
-    """A session asked for something that only a person may do."""
-
-    session: str
-    verb: str
-    target: str | None = None
-    asked: str = "{}"
-    why: str = ""
-    basis: int = 0
-    was: str = "{}"
 
 
 @dataclass(frozen=True)
@@ -75,25 +68,9 @@ class Withdrawn:
 Event = Made | Accepted | Declined | Withdrawn
 
 
-def first(proposal_id: str, seq: int, event: Made, at: float) -> Proposal:
-    """Return the proposal that a Made event begins."""
-    return Proposal(
-        id=proposal_id,
-        ordinal=seq,
-        session=event.session,
-        verb=event.verb,
-        target=event.target,
-        asked=event.asked,
-        why=event.why,
-        basis=event.basis,
-        was=event.was,
-        made=at,
-    )
-
-
 def end(proposal: Proposal, event: Accepted | Declined | Withdrawn) -> Accepted | Declined | Withdrawn:
     """Return how a proposal ends, or refuse to end it twice."""
-    if proposal.state is not State.OPEN:
+    if proposal.state is not ProposalState.OPEN:
         raise Refused(f"{proposal.id} was {proposal.state} already.", hint="covey proposal list shows what is open.")
     return event
 
@@ -102,10 +79,10 @@ def apply(proposal: Proposal, event: Event, at: float, by: str) -> Proposal:
     """Return the proposal as it is after `event`. Never refuses."""
     match event:
         case Made():
-            return first(proposal.id, proposal.ordinal, event, at)
+            return proposal
         case Accepted():
-            return replace(proposal, state=State.ACCEPTED, by=by, ended=at)
+            return replace(proposal, state=ProposalState.ACCEPTED, by=by, ended=at)
         case Declined(reason):
-            return replace(proposal, state=State.DECLINED, reason=reason, by=by, ended=at)
+            return replace(proposal, state=ProposalState.DECLINED, reason=reason, by=by, ended=at)
         case Withdrawn():
-            return replace(proposal, state=State.WITHDRAWN, by=by, ended=at)
+            return replace(proposal, state=ProposalState.WITHDRAWN, by=by, ended=at)

@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.signals import Wants
+from covey.core.fleet.signals import Wants
 from covey.errors import Invalid, Refused
 from covey.values import dataclass
 
-NOBODY = "Nobody answered in time, so the answer is no."
+NOBODY_ANSWERED = "Nobody answered in time, so the answer is no."
 FROM_SHELL = "covey ask "
 """How the name of a question begins that an agent asked by that command."""
 
 
-class State(StrEnum):
+class QuestionState(StrEnum):
     """Where a question stands."""
 
     OPEN = "open"
@@ -69,11 +69,9 @@ class Permitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """One question of one run."""
+class Asked:
+    """An agent waits for a person."""
 
-    id: str
-    ordinal: int
     session: str
     task: str | None = None
     run: str | None = None
@@ -84,32 +82,24 @@ class Question:
     tool: str = ""
     about: str = ""
     choices: tuple[str, ...] = ()
-    state: State = State.OPEN
+    until: float | None = None
+    """When it is denied if nobody has answered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Asked):
+    """One question of one run."""
+
+    id: str
+    ordinal: int
+    state: QuestionState = QuestionState.OPEN
     decision: Decision | None = None
     answer: str | None = None
     by: str | None = None
     told: bool = False
     """The agent has been told."""
     asked: float = 0.0
-    until: float | None = None
-    """When it is denied if nobody has answered."""
     ended: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """An agent waits for a person."""
-
-    session: str
-    task: str | None = None
-    run: str | None = None
-    asks: str = ""
-    wants: Wants = Wants.ANSWER
-    text: str = ""
-    tool: str = ""
-    about: str = ""
-    choices: tuple[str, ...] = ()
-    until: float | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +132,7 @@ Event = Asked | Answered | Expired | Withdrawn | Told
 
 def answer(question: Question, decision: Decision, text: str) -> Answered:
     """Decide a question that is open."""
-    if question.state is not State.OPEN:
+    if question.state is not QuestionState.OPEN:
         raise Refused(f"{question.id} is {question.state} already.", hint="covey inbox shows what waits.")
     if question.wants is Wants.PERMISSION and decision is Decision.REPLY:
         raise Invalid(
@@ -150,7 +140,7 @@ def answer(question: Question, decision: Decision, text: str) -> Answered:
             hint=f"covey answer {question.id} --allow, --always or --deny; a text may go with --deny.",
         )
     if question.wants is Wants.ANSWER and decision is Decision.ALWAYS:
-        raise Invalid(f"{question.id} asks for an answer, which is no permission for ever.")
+        raise Invalid(f"{question.id} asks for an answer; only a permission can be given for ever.")
     if question.wants is Wants.ANSWER and decision in (Decision.REPLY, Decision.ALLOW) and not text.strip():
         raise Invalid(f"{question.id} wants an answer in words.", hint=f'covey answer {question.id} "..."')
     return Answered(decision, text)
@@ -158,9 +148,9 @@ def answer(question: Question, decision: Decision, text: str) -> Answered:
 
 def reply_of(question: Question) -> Reply | None:
     """Return what the agent is to be told, None while nobody has decided."""
-    if question.state is State.EXPIRED:
-        return Reply(Decision.DENY, NOBODY)
-    if question.state is State.ANSWERED and question.decision is not None:
+    if question.state is QuestionState.EXPIRED:
+        return Reply(Decision.DENY, NOBODY_ANSWERED)
+    if question.state is QuestionState.ANSWERED and question.decision is not None:
         return Reply(question.decision, question.answer or "")
     return None
 
@@ -170,7 +160,7 @@ def standing(question: Question, run: str | None) -> Permitted | None:
 
     What was allowed stays allowed for the task; what was denied stays denied for the run that asked.
     """
-    if question.state is State.OPEN:
+    if question.state is QuestionState.OPEN:
         return Permitted(Permission.ASK, f"A person is asked: {question.id}.", question.id)
     reply = reply_of(question)
     if reply is None:
@@ -182,35 +172,16 @@ def standing(question: Question, run: str | None) -> Permitted | None:
     return Permitted(Permission.DENY, reply.text.strip() or "The answer is no.", question.id)
 
 
-def first(question_id: str, seq: int, event: Asked, at: float) -> Question:
-    """Return the question that an Asked event begins."""
-    return Question(
-        id=question_id,
-        ordinal=seq,
-        session=event.session,
-        task=event.task,
-        run=event.run,
-        asks=event.asks,
-        wants=event.wants,
-        text=event.text,
-        tool=event.tool,
-        about=event.about,
-        choices=event.choices,
-        asked=at,
-        until=event.until,
-    )
-
-
 def apply(question: Question, event: Event, at: float, by: str) -> Question:
     """Return the question as it is after `event`. Never refuses."""
     match event:
         case Asked():
-            return first(question.id, question.ordinal, event, at)
+            return question
         case Answered(decision, text):
-            return replace(question, state=State.ANSWERED, decision=decision, answer=text, by=by, ended=at)
+            return replace(question, state=QuestionState.ANSWERED, decision=decision, answer=text, by=by, ended=at)
         case Expired():
-            return replace(question, state=State.EXPIRED, ended=at)
+            return replace(question, state=QuestionState.EXPIRED, ended=at)
         case Withdrawn():
-            return replace(question, state=State.WITHDRAWN, ended=at)
+            return replace(question, state=QuestionState.WITHDRAWN, ended=at)
         case Told():
             return replace(question, told=True)

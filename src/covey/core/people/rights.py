@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from covey.core import globs
-from covey.core.sessions import COVEY, OWNER
-from covey.core.tasks import WAITING, Added, Edited, Status, Task
+from covey.core.board.tasks import WAITING, Added, Edited, Status, Task
+from covey.core.fleet.sessions import COVEY, OWNER
 from covey.values import dataclass
 
 
@@ -22,7 +22,7 @@ class May(StrEnum):
     NO = "no"
 
 
-class Standing(StrEnum):
+class Asker(StrEnum):
     """Who asks, seen from the thing that is asked about."""
 
     OWNER = "owner"
@@ -43,16 +43,16 @@ class Rights:
     reviewer: May | None = None
     """None: as any other session."""
 
-    def of(self, standing: Standing) -> May:
+    def of(self, standing: Asker) -> May:
         """Return what comes of a request by somebody with this standing."""
         match standing:
-            case Standing.OWNER:
+            case Asker.OWNER:
                 return May.YES
-            case Standing.OWN:
+            case Asker.OWN:
                 return self.own
-            case Standing.OTHER:
+            case Asker.OTHER:
                 return self.other
-            case Standing.REVIEWER:
+            case Asker.REVIEWER:
                 return self.other if self.reviewer is None else self.reviewer
 
     @property
@@ -107,7 +107,7 @@ def is_concerned_with(task: Task, session: str) -> bool:
     return session in (task.session, task.front, task.assignee, task.added_by)
 
 
-WORDS = frozenset(("title", "body", "kind", "status", "role", "needs", "needs_any"))
+SESSION_EDITABLE_FIELDS = frozenset(("title", "body", "kind", "status", "role", "needs", "needs_any"))
 """What a session may change of a task that it put on the board, besides its place in line and its family."""
 
 
@@ -123,14 +123,16 @@ def beyond_edit(
         mine = own or (is_at_work_on(task, session) and task.status is Status.DOING)
         return None if mine else f"{task.id} is not the task of {session}."
     if not own:
-        return f"{session} changes only tasks that it added and that nobody else has taken; {task.id} is none."
+        return (
+            f"{session} changes only tasks that it added and that nobody else has taken; {task.id} is not one of them."
+        )
     if wish.get("assignee") not in (None, session):
         return f"It would give {task.id} to {wish['assignee']}."
     if isinstance(priority := wish.get("priority"), int) and priority > max(most_priority, task.priority):
         return f"Its priority would be higher than {most_priority}."
     if wish.get("parent") is not None and not has_parent:
         return f"It would put {task.id} under a task of others, which would have to wait for it."
-    rest = sorted(set(wish) - WORDS - {"note", "assignee", "priority", "parent"})
+    rest = sorted(set(wish) - SESSION_EDITABLE_FIELDS - {"note", "assignee", "priority", "parent"})
     return f"It would change {', '.join(rest)}." if rest else None
 
 
@@ -156,6 +158,19 @@ def is_vouched_for(story: Iterable[tuple[str, Added | Edited]]) -> bool:
         elif event.title is not None or event.body is not None:
             vouched = False
     return vouched
+
+
+def is_for_a_reader(story: Iterable[tuple[str, Added | Edited]], *, reverts: bool) -> bool:
+    """Say whether the body of a task is covey's own words, by who added and edited it: a text, and never a script.
+
+    `reverts`: it takes other work out of main. An older covey added such a task in the name of its owner.
+    """
+    wrote = [
+        COVEY if reverts and isinstance(event, Added) else actor
+        for actor, event in story
+        if isinstance(event, Added) or event.body is not None
+    ]
+    return wrote[-1:] == [COVEY]
 
 
 def is_everything(patterns: Sequence[str]) -> bool:

@@ -4,50 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from enum import StrEnum
 
-from covey.core.events import KINDS, Event, noun
-
-
-class Sight(StrEnum):
-    """Which sessions see what an event says."""
-
-    EVERYONE = "every session"
-    CONCERNED = "those concerned"
-    OWNER = "the owner"
-
+from covey.core.events import Event, noun
+from covey.core.nouns import BY_NAME, KINDS, Audience
 
 WITHHELD = "{}"
 """What stands for the data of an event that its reader may not see."""
-_BY_NOUN: dict[str, Sight] = {
-    "task": Sight.EVERYONE,
-    "session": Sight.EVERYONE,
-    "run": Sight.CONCERNED,
-    "fleet": Sight.EVERYONE,
-    "question": Sight.CONCERNED,
-    "permit": Sight.EVERYONE,
-    "proposal": Sight.CONCERNED,
-    "device": Sight.OWNER,
-    "lease": Sight.EVERYONE,
-    "mail": Sight.CONCERNED,
-    "comment": Sight.CONCERNED,
-    "overlap": Sight.EVERYONE,
-    "merge": Sight.EVERYONE,
-    "queue": Sight.EVERYONE,
-    "gate": Sight.EVERYONE,
-    "landing": Sight.EVERYONE,
-    "alert": Sight.CONCERNED,
-    "log": Sight.OWNER,
-    "daemon": Sight.EVERYONE,
+_BY_KIND: dict[str, Audience] = {
+    "session.changed": Audience.CONCERNED,  # its evidence may be what it asked, or was told
+    "session.rescued": Audience.CONCERNED,
+    "comment.written": Audience.OWNER,  # a draft; what was sent comes as mail
+    "comment.edited": Audience.OWNER,
+    "comment.removed": Audience.OWNER,
 }
-_BY_KIND: dict[str, Sight] = {
-    "session.changed": Sight.CONCERNED,  # its evidence may be what it asked, or was told
-    "session.rescued": Sight.CONCERNED,
-    "comment.written": Sight.OWNER,  # a draft; what was sent comes as mail
-    "comment.edited": Sight.OWNER,
-    "comment.removed": Sight.OWNER,
-}
-SIGHTS: dict[str, Sight] = {kind: _BY_KIND.get(kind, _BY_NOUN[noun(kind)]) for kind in KINDS}
+AUDIENCES: dict[str, Audience] = {kind: _BY_KIND.get(kind, BY_NAME[noun(kind)].audience) for kind in KINDS}
 
 
 def visible(event: Event, viewer: str | None, concerned: Collection[str]) -> Event:
@@ -55,8 +25,8 @@ def visible(event: Event, viewer: str | None, concerned: Collection[str]) -> Eve
 
     `concerned` are the names of the sessions whose business it is.
     """
-    if viewer is None or event.actor == viewer or SIGHTS[event.kind] is Sight.EVERYONE:
+    if viewer is None or event.actor == viewer or AUDIENCES[event.kind] is Audience.EVERYONE:
         return event
-    if SIGHTS[event.kind] is Sight.CONCERNED and viewer in concerned:
+    if AUDIENCES[event.kind] is Audience.CONCERNED and viewer in concerned:
         return event
     return replace(event, data=WITHHELD, key=None)

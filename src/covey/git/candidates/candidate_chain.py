@@ -14,28 +14,32 @@ from dataclasses import field, replace
 from typing import Literal
 
 from covey.errors import ToolFailed
-from covey.git import chains_read as reading
-from covey.git import messages, objects
-from covey.git.candidates import (
+from covey.git import objects
+from covey.git.candidates import chain_inputs as reading
+from covey.git.candidates import commit_messages
+from covey.git.candidates.candidates import (
     Author,
+    Change,
     Conflict,
     Sides,
+    Trees,
     commit_bytes,
     commit_tree,
     find_sides,
+    folders_above,
     merge,
     merge_each,
 )
-from covey.git.carry import Change
-from covey.git.chains_read import Touched, Work
-from covey.git.messages import Person, Trailer
+from covey.git.candidates.chain_inputs import BranchCommits
+from covey.git.candidates.commit_messages import Person, Trailer
+from covey.git.candidates.linear_branches import Commit
+from covey.git.identity import COVEY
 from covey.git.objects import Writer
 from covey.git.project import Project
-from covey.git.straight import Commit
 from covey.git.tree_edits import Edits
 from covey.values import dataclass
 
-COST = "Covey-Cost"
+COST_TRAILER = "Covey-Cost"
 Policy = Literal["merge", "squash", "rebase", "ff"]
 
 ATTRIBUTES = b".gitattributes"
@@ -43,7 +47,7 @@ ATTRIBUTES = b".gitattributes"
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One branch that wants to land: its last commit, what its commit on main shall say, and who wrote it.
+    """One branch that wants to land: its last commit, what its commit on main will say, and who wrote it.
 
     Where the branch has commits of its own, a squashed commit is theirs who wrote most of them.
     """
@@ -105,49 +109,23 @@ def extend(
     group: str = "",
     held: Sequence[str] = (),
     at: float | None = None,
+    together: bool = True,
 ) -> Chain:
     """Put links one after another on `base`, up to the first that does not merge; no branch or checkout is touched.
 
     `sign` is the key from `signing.key`. `held` are tips whose work is in `base` under other names, as squashed ones
     are: a branch that stands on one of them brings only what it adds to it. With `at`, twice gives the same commits.
+    Not `together`, git merges every link: slower, and the measure of what is written without it.
     """
-    builder = _begin(project, base, links, policy, sign, group, held, at)
+    began, tips, known = reading.resolve_all(project, base, [link.tip for link in links], held)
+    marks: tuple[Trailer, ...] = (("Covey-Group", group),) if group else ()
+    marked = [replace(link, tip=tip, trailers=link.trailers + marks) for link, tip in zip(links, tips, strict=True)]
+    builder = _Builder(project, began, marked, known, policy, sign, time.time() if at is None else at, together)
     try:
         return builder.build()
     except ToolFailed:
         # One odd commit must not keep the others out: git may take it, or says which it is.
         return replace(builder, together=False).build_what_is_whole()
-
-
-def one_by_one(
-    project: Project,
-    base: str,
-    links: Sequence[Link],
-    *,
-    policy: Policy,
-    sign: str | None = None,
-    group: str = "",
-    held: Sequence[str] = (),
-    at: float | None = None,
-) -> Chain:
-    """Do what `extend` does by letting git merge every link: slower, and the measure of what `extend` gives."""
-    return replace(_begin(project, base, links, policy, sign, group, held, at), together=False).build()
-
-
-def _begin(
-    project: Project,
-    base: str,
-    links: Sequence[Link],
-    policy: Policy,
-    sign: str | None,
-    group: str,
-    held: Sequence[str],
-    at: float | None,
-) -> _Builder:
-    began, tips, known = reading.resolve_all(project, base, [link.tip for link in links], held)
-    marks: tuple[Trailer, ...] = (("Covey-Group", group),) if group else ()
-    marked = [replace(link, tip=tip, trailers=link.trailers + marks) for link, tip in zip(links, tips, strict=True)]
-    return _Builder(project, began, marked, known, policy, sign, time.time() if at is None else at)
 
 
 @dataclass(frozen=True)
@@ -161,6 +139,54 @@ class _Step:
 
 
 @dataclass
+class Touched:
+    """The paths that one side of a merge has changed, in a form that tells quickly whether another comes near them."""
+
+    paths: set[bytes] = field(default_factory=set)
+    changed: set[bytes] = field(default_factory=set)
+    """Those that were there before and are there still."""
+    above: set[bytes] = field(default_factory=set)
+    """The folders that the paths lie in."""
+    gone_from: set[bytes] = field(default_factory=set)
+    new_in: set[bytes] = field(default_factory=set)
+    """The folders that files were taken from or put into, and those above them."""
+
+    def add(self, changes: Iterable[Change]) -> Touched:
+        """Take in more changes."""
+        for change in changes:
+            folders = list(folders_above(change.path))
+            self.paths.add(change.path)
+            self.above.update(folders)
+            if change.old is not None and change.new is not None:
+                self.changed.add(change.path)
+            if change.new is None:
+                self.gone_from.update(folders)
+                if not folders:
+                    self.gone_from.add(b"")
+            if change.old is None:
+                self.new_in.update(folders, (b"",))
+        return self
+
+    def is_apart_from(self, other: Touched) -> bool:
+        """Say whether git merges the two by taking each path from the side that changed it, whatever its settings.
+
+        It compares contents only where both changed a path, or one took it away that the other changed. What it does
+        with folders that got another name needs files that went from a folder into which the other side put some.
+        """
+        return self.paths.isdisjoint(other.paths) and self.meets_only_in_files(other)
+
+    def meets_only_in_files(self, other: Touched) -> bool:
+        """Say whether git merges the two path by path: then what a third one does elsewhere changes nothing of it."""
+        return (
+            (self.paths & other.paths) <= (self.changed & other.changed)
+            and self.paths.isdisjoint(other.above)
+            and self.above.isdisjoint(other.paths)
+            and self.gone_from.isdisjoint(other.new_in)
+            and self.new_in.isdisjoint(other.gone_from)
+        )
+
+
+@dataclass
 class _Builder:
     """A chain that is being built."""
 
@@ -171,7 +197,7 @@ class _Builder:
     policy: Policy
     key: str | None
     at: float
-    together: bool = True
+    together: bool
     head: str = field(default="", init=False)
     placed: list[Placed] = field(default_factory=list, init=False)
     waiting: list[tuple[Link, list[_Step], str]] = field(default_factory=list, init=False)
@@ -205,7 +231,7 @@ class _Builder:
         return Chain(self.base.commit, tuple(self.placed))
 
     def build_what_is_whole(self) -> Chain:
-        """Build the chain up to the first link of which git lacks an object; that one goes back as one in conflict."""
+        """Build the chain up to the first link that git lacks an object of; that one is sent back as a conflict."""
         try:
             return self.build()
         except ToolFailed:
@@ -221,8 +247,8 @@ class _Builder:
             gone = Conflict((), "git cannot read it: objects of its commits are missing or broken.")
             return replace(first, stopped=Stopped(self.links[len(links)].id, gone))
 
-    def _pairs(self) -> Iterable[reading.Trees]:
-        """Return the trees of which the chain wants to know the difference, as far as that is known now."""
+    def _pairs(self) -> Iterable[Trees]:
+        """Return the pairs of trees that the chain needs the difference of, as far as they are known now."""
         for work in (self.works[link.tip] for link in self.links):
             if work.fork is not None:
                 yield work.fork.tree, self.base.tree
@@ -238,7 +264,7 @@ class _Builder:
     def _parent(self, commit: Commit) -> Commit:
         return self.graph[commit.parents[0]]
 
-    def _place(self, link: Link, work: Work, *, is_last: bool) -> Conflict | None:
+    def _place(self, link: Link, work: BranchCommits, *, is_last: bool) -> Conflict | None:
         if not work.own:
             self.waiting.append((link, [], ""))
             return None
@@ -253,20 +279,20 @@ class _Builder:
         self._flush()
         return self._merge(link, work, is_last=is_last)
 
-    def _note_empty(self, work: Work, *, is_empty: bool) -> None:
+    def _note_empty(self, work: BranchCommits, *, is_empty: bool) -> None:
         """Remember a link that adds nothing: its commits are not in the chain, but what they took back stays so."""
         self.renamed |= work.names if is_empty else set()
 
     # As it is
 
-    def _goes_forward(self, work: Work) -> bool:
+    def _goes_forward(self, work: BranchCommits) -> bool:
         """Say whether the branch stands on the head of the chain already."""
         if any(steps for _, steps, _ in self.waiting):
             return False
         self._flush()
         return self.head in work.names or any(fork.name == self.head for fork in work.forks)
 
-    def _take_as_it_is(self, link: Link, work: Work) -> None:
+    def _take_as_it_is(self, link: Link, work: BranchCommits) -> None:
         before, self.head = self.head, link.tip
         pair = (self.graph[before].tree, self.graph[link.tip].tree)
         self.touched.add(self.diffs[pair] if pair in self.diffs else reading.changes(self.project, [pair])[pair])
@@ -275,7 +301,7 @@ class _Builder:
 
     # Together
 
-    def _plan(self, link: Link, work: Work) -> tuple[list[_Step], str] | None:
+    def _plan(self, link: Link, work: BranchCommits) -> tuple[list[_Step], str] | None:
         """Return the commits of a link that nothing else comes near; None when git has to merge it."""
         if not self.together or self.key is not None or work.fork is None or not self.taken.isdisjoint(work.names):
             return None
@@ -310,7 +336,7 @@ class _Builder:
         self.diffs |= reading.changes(self.project, [(self.base.tree, tree) for tree in alone.values()])
         return alone
 
-    def _steps(self, link: Link, work: Work) -> tuple[list[_Step], str]:
+    def _steps(self, link: Link, work: BranchCommits) -> tuple[list[_Step], str]:
         assert work.fork is not None
         if self._is_replayed(work.own):
             picked = [(commit, self.diffs[self._parent(commit).tree, commit.tree]) for commit in work.own]
@@ -325,7 +351,9 @@ class _Builder:
     def _said(self, link: Link, commits: Sequence[Commit]) -> tuple[Author, str, str]:
         """Return who wrote the one commit of a link, its message, and what has to be said about it."""
         if self.policy == "merge":
-            return _merged(link)
+            people = [(commit_messages.COAUTHOR, f"{name} <{email}>") for name, email in link.coauthors]
+            message = commit_messages.with_trailers(link.message, (*people, *link.trailers))
+            return Author(*link.author), message, ""
         note = "" if self.policy == "squash" else "It holds merges, so it became one commit."
         return *_squashed(link, commits), note
 
@@ -355,7 +383,7 @@ class _Builder:
 
     # One by one
 
-    def _merge(self, link: Link, work: Work, *, is_last: bool) -> Conflict | None:
+    def _merge(self, link: Link, work: BranchCommits, *, is_last: bool) -> Conflict | None:
         """Let git merge a link into the head of the chain."""
         commits = [commit for commit in work.own if commit.name not in self.taken]
         sides = find_sides(self.project, self.head, link.tip)
@@ -381,7 +409,7 @@ class _Builder:
             self.touched.add(reading.changes(self.project, [(sides.tree, tree)])[sides.tree, tree])
         return None
 
-    def _sharing(self, sides: Sides, work: Work) -> Sides:
+    def _sharing(self, sides: Sides, work: BranchCommits) -> Sides:
         """Let git know of the commits that are in the chain already under other names."""
         shared = work.names & (self.renamed if self.policy == "merge" else self.taken)
         if not shared:
@@ -408,15 +436,10 @@ class _Builder:
         return names, tree
 
     def _scratch(self, tree: str, parents: tuple[str, ...]) -> str:
-        return commit_tree(self.project, tree, parents, "Scratch\n", Author("covey", "covey@localhost"), at=self.at)
+        return commit_tree(self.project, tree, parents, "Scratch\n", Author(*COVEY), at=self.at)
 
     def _commit(self, tree: str, parents: tuple[str, ...], message: str, author: Author) -> str:
         return commit_tree(self.project, tree, parents, message, author, at=self.at, key=self.key)
-
-
-def _merged(link: Link) -> tuple[Author, str, str]:
-    people = [(messages.COAUTHOR, f"{name} <{email}>") for name, email in link.coauthors]
-    return Author(*link.author), messages.with_trailers(link.message, (*people, *link.trailers)), ""
 
 
 def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
@@ -426,13 +449,14 @@ def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
     first = written.most_common(1)[0][0] if written else link.author
     others = [person for person in (*written, *link.coauthors) if person[1].casefold() != first[1].casefold()]
     told = [commit.message for commit in single]
-    return Author(*first), messages.squashed(link.message, told, others, first, link.trailers)
+    return Author(*first), commit_messages.squashed(link.message, told, others, first, link.trailers)
 
 
 def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]:
     """Keep what commits say, but of where they came from only what we say; what they cost together, the last says."""
-    each = [trailer for trailer in link.trailers if trailer[0] != COST]
+    each = [trailer for trailer in link.trailers if trailer[0] != COST_TRAILER]
     told = [each] * (len(commits) - 1) + [list(link.trailers)]
     return [
-        (commit.author, messages.with_ours(commit.message, own)) for commit, own in zip(commits, told, strict=False)
+        (commit.author, commit_messages.with_ours(commit.message, own))
+        for commit, own in zip(commits, told, strict=False)
     ]

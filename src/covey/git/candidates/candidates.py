@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import tempfile
 import time
@@ -10,23 +11,37 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from covey.errors import NotFound, ToolFailed
-from covey.git import objects, signing
+from covey.errors import NotFound, Refused, ToolFailed
+from covey.git import objects
+from covey.git.candidates import commit_messages, signing
+from covey.git.candidates.commit_messages import Trailer
+from covey.git.identity import COMMITTER, COVEY, NO_PROMPT
 from covey.git.project import Project
-from covey.git.refs import COVEY
 from covey.git.run import complaint, git, settings, try_git
 from covey.values import dataclass
 
-PATIENCE = 120.0
-LONGEST_MESSAGE = 4000
-SIGN_PATIENCE = 30.0
-NEAR = 16
-"""Steps back from a commit within which most questions for its ancestors end."""
+MERGE_TIMEOUT_S = 120.0
+MAX_MESSAGE_CHARS = 4000
+SIGN_TIMEOUT_S = 30.0
+NEAR_COMMITS = 16
+"""Steps back from a commit, by first parents, within which most questions for its ancestors end."""
 CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
 """What git takes away from both ends of a name."""
 _LATIN = {0: None, **{0xDC00 + byte: byte for byte in range(0x80, 0x100)}}
 
 Policy = Literal["merge", "squash"]
+Entry = tuple[bytes, bytes]
+"""Mode and hash of a file as git has it."""
+Trees = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path that differs between two commits."""
+
+    path: bytes
+    old: Entry | None
+    new: Entry | None
 
 
 @dataclass(frozen=True)
@@ -105,8 +120,9 @@ def is_ancestor(project: Project, old: str, new: str) -> bool:
     if old == new and objects.FULL.fullmatch(old):
         return True  # the most frequent question of a queue that nobody disturbs
     if objects.FULL.fullmatch(old) and objects.FULL.fullmatch(new):
+        near = [f"{new}~{steps}" for steps in range(1, NEAR_COMMITS + 1)]
         with contextlib.suppress(ToolFailed):  # git says what is the matter
-            if objects.is_near_ancestor(project, old, new, NEAR):
+            if any(found is not None and found.name == old for found in objects.infos(project, near)):
                 return True
     asked = try_git("merge-base", "--is-ancestor", "--end-of-options", old, new, at=project.common)
     if asked.returncode > 1:
@@ -114,19 +130,38 @@ def is_ancestor(project: Project, old: str, new: str) -> bool:
     return asked.returncode == 0
 
 
-def changed_paths(project: Project, base: str, tip: str, *, only_new: bool = False) -> list[str]:
-    """Return the paths that `tip` changed, or made, since it left `base`; a renamed file counts under both names."""
-    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", *(("--diff-filter=A",) if only_new else ()))
-    asked = try_git(*words, "--merge-base", "--end-of-options", base, tip, at=project.common, patience=PATIENCE)
+def is_held(project: Project, old: str, new: str) -> bool:
+    """Say whether `new` contains `old`; a commit that git does not know, or not any more, is in none."""
+    return resolve(project, old) is not None and is_ancestor(project, old, new)
+
+
+def committed_on(project: Project, name: str, branch: str) -> tuple[str, float] | None:
+    """Return a commit by its whole hash and when it was committed, None if a branch does not hold it."""
+    commit, tip = resolve(project, name), resolve(project, f"refs/heads/{branch}")
+    if commit is None or tip is None or not is_ancestor(project, commit, tip):
+        return None
+    return commit, float(git("show", "-s", "--format=%ct", commit, "--", at=project.common))
+
+
+def merge_base(project: Project, one: str, *others: str) -> str:
+    """Return the newest commit that one commit shares with others, "" if there is none."""
+    words = ("merge-base", "--end-of-options", one, *others)
+    return try_git(*words, at=project.common, patience=MERGE_TIMEOUT_S).stdout.decode().strip()
+
+
+def changed_paths(project: Project, base: str, tip: str) -> list[str]:
+    """Return the paths that `tip` changed since it left `base`; a renamed file counts under both names."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
+    asked = try_git(*words, "--merge-base", "--end-of-options", base, tip, at=project.common, patience=MERGE_TIMEOUT_S)
     if asked.returncode != 0:  # No common ancestor: then all that differs was changed.
-        return _names(git(*words, "--end-of-options", base, tip, at=project.common, patience=PATIENCE))
+        return _names(git(*words, "--end-of-options", base, tip, at=project.common, patience=MERGE_TIMEOUT_S))
     return _names(asked.stdout)
 
 
 def changed_between(project: Project, before: str, after: str, main: str) -> list[str]:
     """Return the paths that a branch changed from one of its tips to a later one, without what it took in of main."""
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--end-of-options", before, after)
-    changed = _names(git(*words, at=project.common, patience=PATIENCE))
+    changed = _names(git(*words, at=project.common, patience=MERGE_TIMEOUT_S))
     taken = {*changed_paths(project, before, main)}.difference(changed_paths(project, main, after))
     return [path for path in changed if path not in taken]
 
@@ -134,12 +169,39 @@ def changed_between(project: Project, before: str, after: str, main: str) -> lis
 def folders(project: Project, commit: str, paths: Sequence[str]) -> frozenset[str]:
     """Return which of these paths are folders in a commit."""
     words = ("ls-tree", "-d", "-z", "--name-only", "--full-tree", commit, "--", *paths)
-    return frozenset(_names(git(*words, at=project.common, patience=PATIENCE)))
+    return frozenset(_names(git(*words, at=project.common, patience=MERGE_TIMEOUT_S)))
+
+
+def added_or_modified(project: Project, then: str, now: str) -> frozenset[bytes] | None:
+    """Return the paths that differ between two commits; None if one is gone or of another kind, or git cannot tell."""
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", then, now)
+    asked = try_git(*words, at=project.common, patience=MERGE_TIMEOUT_S)
+    parts = asked.stdout.split(b"\0")[:-1]
+    if asked.returncode != 0 or any(kind not in (b"A", b"M") for kind in parts[::2]):
+        return None
+    return frozenset(parts[1::2])
+
+
+def entries_at(project: Project, commit: str, paths: Sequence[str]) -> dict[str, bool] | None:
+    """Return which of these paths a commit has, and whether each is a folder; None if git cannot tell."""
+    asked = try_git("ls-tree", "-t", "-z", "--full-tree", commit, "--", *paths, at=project.common)
+    if asked.returncode != 0:
+        return None
+    entries = (line.partition(b"\t") for line in asked.stdout.split(b"\0") if line)
+    return {os.fsdecode(name): b" tree " in head for head, _, name in entries}
 
 
 def readable(name: bytes) -> str:
-    """Return a path as text that any surface can show; bytes that are no UTF-8 are written as escapes."""
+    """Return a path as text that any surface can show; bytes that are not UTF-8 are written as escapes."""
     return name.decode("utf-8", "backslashreplace")
+
+
+def folders_above(path: bytes) -> Iterator[bytes]:
+    """Yield the folders that a path lies in, the uppermost first."""
+    at = path.find(b"/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find(b"/", at + 1)
 
 
 def _plain(name: str) -> str:
@@ -164,21 +226,38 @@ class Sides:
 def find_sides(project: Project, base: str, tip: str) -> Sides:
     """Find both sides."""
     names = (f"{base}^{{commit}}", f"{base}^{{tree}}", f"{tip}^{{commit}}", f"{base}:.gitattributes")
+    base_commit, tree, tip_commit, attributes = full_names(project, names)
+    return Sides(there(base, base_commit), there(base, tree), there(tip, tip_commit), attributes)
+
+
+def full_names(project: Project, names: Sequence[str]) -> list[str | None]:
+    """Return the full names of what names stand for, None where there is no such thing."""
     if any(not name.isprintable() for name in names):
         raise NotFound("The name of a commit holds no line ends and the like.")
-    found = [None if each is None else each.name for each in objects.infos(project, names)]
-    base_commit, tree, tip_commit, attributes = found
-    if base_commit is None or tree is None:
-        raise NotFound(f"There is no commit {base}.")
-    if tip_commit is None:
-        raise NotFound(f"There is no commit {tip}.")
-    return Sides(base_commit, tree, tip_commit, attributes)
+    return [None if each is None else each.name for each in objects.infos(project, names)]
+
+
+def there(name: str, found: str | None) -> str:
+    """Return what was found for the name of a commit, which has to be something."""
+    if found is None:
+        raise NotFound(f"There is no commit {name}.")
+    return found
 
 
 def merge(project: Project, sides: Sides) -> str | Conflict:
     """Return the tree of a merge; how files are merged is said by base, never by what lies in somebody's checkout."""
+    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", sides.base, sides.tip)
     with _place(project, sides.attributes) as folder:
-        return _merge_at(project, sides, folder)
+        asked = try_git(*words, at=folder, env=_at(project, folder), patience=MERGE_TIMEOUT_S)
+    if asked.returncode <= 1 and _is_unread(asked.stderr):
+        raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
+    if asked.returncode == 0:
+        return asked.stdout.split(b"\0", 1)[0].decode()
+    if asked.returncode == 1:
+        return _conflict(asked.stdout)
+    if b"unrelated histories" in asked.stderr:
+        return Conflict((), "The two have no common ancestor: their histories are unrelated.")
+    raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
 
 
 def merge_each(project: Project, base: str, tips: Sequence[str]) -> dict[str, str]:
@@ -187,7 +266,7 @@ def merge_each(project: Project, base: str, tips: Sequence[str]) -> dict[str, st
     words = ("merge-tree", "--write-tree", "--stdin", "-z", "--name-only", "--no-messages")
     asked = "".join(f"{base} {tip}\n" for tip in tips).encode()
     with _place(project, sides.attributes) as folder:
-        done = try_git(*words, at=folder, stdin=asked, env=_at(project, folder), patience=PATIENCE)
+        done = try_git(*words, at=folder, stdin=asked, env=_at(project, folder), patience=MERGE_TIMEOUT_S)
     if done.returncode != 0 or _is_unread(done.stderr):
         return {}
     fields = iter(done.stdout.split(b"\0"))
@@ -214,25 +293,10 @@ def _place(project: Project, attributes: str | None) -> Iterator[Path]:
 
 
 def _at(project: Project, folder: Path) -> dict[str, str]:
-    return {"GIT_DIR": str(project.common), "GIT_WORK_TREE": str(folder), "GIT_TERMINAL_PROMPT": "0"}
+    return {"GIT_DIR": str(project.common), "GIT_WORK_TREE": str(folder), **NO_PROMPT}
 
 
-def _merge_at(project: Project, sides: Sides, folder: Path) -> str | Conflict:
-    env = _at(project, folder)
-    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages")
-    asked = try_git(*words, sides.base, sides.tip, at=folder, env=env, patience=PATIENCE)
-    if asked.returncode <= 1 and _is_unread(asked.stderr):
-        raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
-    if asked.returncode == 0:
-        return asked.stdout.split(b"\0", 1)[0].decode()
-    if asked.returncode == 1:
-        return _conflict(asked.stdout)
-    if b"unrelated histories" in asked.stderr:
-        return Conflict((), "The two have no common ancestor: their histories are unrelated.")
-    raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
-
-
-_ASIDE = re.compile(r"~[0-9a-f]{40,64}(_[0-9]+)?$")
+_RENAMED_ASIDE = re.compile(r"~[0-9a-f]{40,64}(_[0-9]+)?$")
 """What git adds to the name of a file that a folder is in the way of."""
 
 
@@ -245,7 +309,7 @@ def _conflict(printed: bytes) -> Conflict:
     """Read what merge-tree prints: tree, names, an empty name, then messages of (count, paths, kind, text)."""
     fields = printed.split(b"\0")[1:]
     end = fields.index(b"") if b"" in fields else len(fields)
-    files = dict.fromkeys(_ASIDE.sub("", readable(name)) for name in fields[:end])
+    files = dict.fromkeys(_RENAMED_ASIDE.sub("", readable(name)) for name in fields[:end])
     texts, rest = [], fields[end + 1 :]
     while rest and rest[0].isdigit():
         count = int(rest[0])
@@ -256,7 +320,9 @@ def _conflict(printed: bytes) -> Conflict:
             # A few kinds (a split rename of a folder) leave no file in the first list.
             files.update(dict.fromkeys(readable(path) for path in paths) if end == 0 else {})
     message = "\n".join(texts) or "The two change the same lines."
-    return Conflict(tuple(files), message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + " ...")
+    return Conflict(
+        tuple(files), message if len(message) <= MAX_MESSAGE_CHARS else message[:MAX_MESSAGE_CHARS] + " ..."
+    )
 
 
 def commit_tree(
@@ -275,7 +341,7 @@ def commit_tree(
         writer = objects.Writer(project, len(tree))
         return writer.write("commit", commit_bytes(tree, parents, message, author, when))
     env = {
-        **COVEY,
+        **COMMITTER,
         **settings({"i18n.commitEncoding": "UTF-8", **signing.programs(project.common)}),
         "GIT_AUTHOR_NAME": author.named,
         "GIT_AUTHOR_EMAIL": author.address,
@@ -285,7 +351,7 @@ def commit_tree(
     words = ["commit-tree", f"-S{key}", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-"]
     stdin = as_bytes(message)
     # A signer that asks for a passphrase on a terminal would wait for nobody.
-    done = try_git(*words, at=project.common, stdin=stdin, env=env, patience=SIGN_PATIENCE, apart=True)
+    done = try_git(*words, at=project.common, stdin=stdin, env=env, patience=SIGN_TIMEOUT_S, apart=True)
     if done.returncode == 0:
         return done.stdout.decode().strip()
     said = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
@@ -299,7 +365,7 @@ def commit_bytes(tree: str, parents: Sequence[str], message: str, author: Author
     """Return a commit of ours as git keeps it."""
     lines = [f"tree {tree}", *(f"parent {parent}" for parent in dict.fromkeys(parents))]
     lines.append(f"author {author.named} <{author.address}> {author.date or _utc(at)}")
-    lines.append(f"committer {COVEY['GIT_COMMITTER_NAME']} <{COVEY['GIT_COMMITTER_EMAIL']}> {_utc(at)}")
+    lines.append(f"committer {COVEY[0]} <{COVEY[1]}> {_utc(at)}")
     return b"\n".join([*map(as_bytes, lines), b"", as_bytes(message)])
 
 
@@ -310,3 +376,77 @@ def _utc(at: float) -> str:
 def as_bytes(text: str) -> bytes:
     """Return a text as git keeps it: as UTF-8; bytes that were none, as old commits hold, are taken for Latin-1."""
     return text.translate(_LATIN).encode("utf-8", "replace")
+
+
+# In which paths trees differ
+
+
+def read_change(facts: bytes, path: bytes) -> Change:
+    """Return a change as a line of `git diff-tree --raw` tells it."""
+    old_mode, new_mode, old, new, _ = facts.lstrip(b":").split(b" ")
+    return Change(path, _entry(old_mode, old), _entry(new_mode, new))
+
+
+def _entry(mode: bytes, name: bytes) -> Entry | None:
+    return None if mode == b"000000" else (mode, name)
+
+
+def compare(project: Project, pairs: Sequence[Trees]) -> dict[Trees, list[Change]]:
+    """Return how trees differ, in one process; a file that got another name counts under both.
+
+    git only complains of a tree that is not there: that pair is left out.
+    """
+    found: dict[Trees, list[Change]] = {}
+    if not pairs:
+        return found
+    asked = "".join(f"{one} {other}\n" for one, other in pairs).encode()
+    words = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
+    fields = iter(git(*words, at=project.common, stdin=asked, patience=MERGE_TIMEOUT_S).split(b"\0"))
+    these: list[Change] = []
+    for meta in fields:
+        heads, _, entry = meta.rpartition(b"\n")
+        for head in heads.decode().splitlines():  # more than one where trees differ only in how they are written
+            one, other = head.split(" ")
+            these = found.setdefault((one, other), [])
+        if entry:
+            these.append(read_change(entry, next(fields)))
+    return found
+
+
+# Main without what one merge brought
+
+
+def revert(
+    project: Project,
+    base: str,
+    before: str,
+    after: str,
+    *,
+    author: tuple[str, str],
+    trailers: tuple[Trailer, ...] = (),
+    sign: str | None = None,
+    at: float | None = None,
+) -> Candidate | Conflict:
+    """Return a commit on `base` that takes out what one merge brought, or the files that have changed too much since.
+
+    It brought everything between main before it and after it. When nothing of that is left, the candidate is empty. The
+    same for every policy: a merge commit against its first parent, a squashed one against its parent, a rebased branch
+    as a whole.
+    """
+    if not is_ancestor(project, after, base):
+        raise Refused(f"{after[:12]} is not in {base[:12]}, so there is nothing to revert.")
+    without = find_sides(project, before, after)
+    # On the commit that landed, what was before is a change that takes the merge out: then git finds the right base.
+    scratch = commit_tree(project, without.tree, (without.tip,), "Scratch\n", Author(*COVEY), at=0)
+    sides = find_sides(project, base, scratch)
+    merged = merge(project, sides)
+    if isinstance(merged, Conflict):
+        return merged
+    if merged == sides.tree:
+        return Candidate(sides.base, sides.tree, sides.base, without.tip, empty=True)
+    words = ("show", "-s", "--no-show-signature", "--encoding=UTF-8", "--format=%s", "--end-of-options", after)
+    title = git(*words, at=project.common).decode(errors="replace").strip()
+    message = f'Revert "{title}"\n\nThis takes out what came after {before} up to {after}.\n'
+    said = commit_messages.with_trailers(message, trailers)
+    commit = commit_tree(project, merged, (sides.base,), said, Author(*author), at=at, key=sign)
+    return Candidate(commit, merged, sides.base, without.tip, empty=False)

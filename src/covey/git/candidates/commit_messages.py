@@ -12,15 +12,15 @@ Person = tuple[str, str]
 
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)[ \t]*:[ \t]*(\S.*)")
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
-OWN = "covey-"
+OWN_TRAILERS = "covey-"
 """How the keys of our own trailers begin: nobody else's are taken over."""
 COAUTHOR = "Co-authored-by"
-MOST_LISTED, MOST_TRAILERS = 100, 100
+MAX_LISTED_COMMITS, MAX_TRAILERS = 100, 100
 """Commits whose messages a squashed one keeps, and trailers that it takes over."""
-LONGEST_TOLD = 16_000
+MAX_TOLD_CHARS = 16_000
 """Characters that a squashed commit keeps of what its commits said."""
 _NOISE = re.compile(r"(?:(?:fixup|squash|amend)! .*|wip\b.{0,3}|work in progress|tmp|temp|\W*)", re.IGNORECASE)
-"""Subjects that tell nobody anything, when there is no more to the message."""
+"""Subjects that say nothing unless a body follows."""
 _READ_BY_PROGRAMS = re.compile(r"covey-|---|diff -|Index: |#", re.IGNORECASE)
 """How lines begin that end a message for git, or that git would leave out, or that are ours to write."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
@@ -45,7 +45,7 @@ def _joined(text: str, trailers: Iterable[Trailer]) -> str:
 
 def is_own(trailer: Trailer) -> bool:
     """Say whether only covey writes a trailer of this key."""
-    return trailer[0].casefold().startswith(OWN)
+    return trailer[0].casefold().startswith(OWN_TRAILERS)
 
 
 def with_ours(message: str, trailers: Iterable[Trailer]) -> str:
@@ -67,7 +67,7 @@ def squashed(
     by = f"<{author[1]}>".casefold()
     theirs = [
         (key, value)
-        for key, value in (*kept[:MOST_TRAILERS], *people)
+        for key, value in (*kept[:MAX_TRAILERS], *people)
         if key.casefold() != COAUTHOR.casefold() or by not in value.casefold()
     ]
     whole = "\n\n".join(part for part in (text, _told(text, messages)) if part)
@@ -80,10 +80,11 @@ def _told(title: str, messages: Sequence[str]) -> str:
     telling = [each for each in said if each[1] or not _NOISE.fullmatch(each[0])]
     if len(telling) == 1:
         (head, body), *_ = telling
-        parts = ("" if _is_same(head, subject(title)) else head, body)
+        is_title = head.strip(" .").casefold() == subject(title).strip(" .").casefold()
+        parts = ("" if is_title else head, body)
         return _shortened(_kept_from_programs("\n\n".join(part for part in parts if part)))
-    listed = "\n".join(_listed(head, body) for head, body in telling[:MOST_LISTED])
-    more = len(telling) - MOST_LISTED
+    listed = "\n".join(_listed(head, body) for head, body in telling[:MAX_LISTED_COMMITS])
+    more = len(telling) - MAX_LISTED_COMMITS
     return _shortened(re.sub(r"\n{3,}", "\n\n", listed).strip("\n")) + (f"\n* and {more} more" if more > 0 else "")
 
 
@@ -98,12 +99,12 @@ def _kept_from_programs(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= LONGEST_TOLD:
+    if len(text) <= MAX_TOLD_CHARS:
         return text
-    cut = text[:LONGEST_TOLD]
+    cut = text[:MAX_TOLD_CHARS]
     lines = cut.rpartition("\n")[0].rstrip()
     # A line that is most of it is cut itself: without it, little would be told.
-    return (lines if len(lines) > LONGEST_TOLD // 2 else cut.rstrip()) + "\n\n[...]"
+    return (lines if len(lines) > MAX_TOLD_CHARS // 2 else cut.rstrip()) + "\n\n[...]"
 
 
 def _body(message: str) -> str:
@@ -114,10 +115,6 @@ def _body(message: str) -> str:
 
 def _clean(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r", ""))
-
-
-def _is_same(one: str, other: str) -> bool:
-    return one.strip(" .").casefold() == other.strip(" .").casefold()
 
 
 def subject(message: str) -> str:

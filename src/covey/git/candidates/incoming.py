@@ -11,28 +11,33 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import pairwise
 
-from covey.core import commit_rules, tree_rules
 from covey.core.figures import size
-from covey.core.tree_rules import Entry, Finding, Folder, Row
+from covey.core.merging import commit_rules, tree_rules
+from covey.core.merging.tree_rules import Entry, Finding, Folder, Row
 from covey.errors import ToolFailed
-from covey.git import objects, straight
-from covey.git.candidates import PATIENCE, resolve
+from covey.git import objects
+from covey.git.candidates import linear_branches
+from covey.git.candidates.candidates import MERGE_TIMEOUT_S, resolve
 from covey.git.project import Project
 from covey.git.run import first_of, git
 from covey.values import dataclass
 
-MOST_OBJECTS = 500_000
-MOST_READ_BYTES = 128 * 1024**2
+MAX_OBJECTS = 500_000
+MAX_READ_BYTES = 128 * 1024**2
 """Commits and folders that are read at once."""
-SETTINGS_BYTES = 1024**2
+MAX_SETTINGS_BYTES = 1024**2
 """A .gitmodules or .gitattributes up to which it is read."""
-MOST_FORKS = 20
-MOST_KNOWN = 10_000
-"""Commits of which is remembered what was found."""
-TOLD = 3
-MOST_ASKED = 500
-"""Odd entries of which is asked whether main has them already."""
-_LARGE = Finding("it brings more than can be looked at", is_odd=True, is_heavy=True)
+MAX_FORKS = 20
+MAX_KNOWN_COMMITS = 10_000
+"""How many commits the findings are remembered for."""
+MAX_TOLD_FINDINGS = 3
+MAX_ASKED_ENTRIES = 500
+"""How many odd entries main is asked about: it may have them already."""
+_TOO_LARGE = Finding("it brings more than can be looked at", is_odd=True, is_heavy=True)
+
+
+class _TooMuch(ToolFailed):
+    """Work brings more objects, or larger ones, than are read."""
 
 
 @dataclass
@@ -58,7 +63,7 @@ class Inspector:
     def look(self, project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Finding, ...]]:
         """Return what is wrong or odd with what each tip brings beyond `base`."""
         fresh = [tip for tip in tips if tip not in self._known]
-        if len(self._known) > MOST_KNOWN:
+        if len(self._known) > MAX_KNOWN_COMMITS:
             self._known, fresh = {}, list(tips)
         # What is odd may be on main by now, by a person's hand.
         fresh += [tip for tip in tips if any(each.is_odd for each in self._known.get(tip, ()))]
@@ -78,7 +83,9 @@ def is_readable(findings: Iterable[Finding]) -> bool:
 
 def told(whats: Sequence[str]) -> str:
     """Return the first of several findings in one sentence."""
-    return "; ".join(whats[:TOLD]) + (f"; and {len(whats) - TOLD} more" if len(whats) > TOLD else "")
+    return "; ".join(whats[:MAX_TOLD_FINDINGS]) + (
+        f"; and {len(whats) - MAX_TOLD_FINDINGS} more" if len(whats) > MAX_TOLD_FINDINGS else ""
+    )
 
 
 def look(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Finding, ...]]:
@@ -95,8 +102,8 @@ def look(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[Fi
         if len(wanted) > 1:
             half = len(wanted) // 2
             return look(project, base, wanted[:half]) | look(project, base, wanted[half:])
-        if error.message == _LARGE.what:
-            return {wanted[0]: (_LARGE,)}
+        if isinstance(error, _TooMuch):
+            return {wanted[0]: (_TOO_LARGE,)}
         if resolve(project, base) is None:
             raise  # git itself, or the disk, is at fault
         return {wanted[0]: (Finding(f"git cannot read all of it: {error.message.rstrip('.')}"),)}
@@ -108,23 +115,31 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
     Here as much counts as new as git would list, or more: what main has elsewhere counts too. So no finding means that
     there is none, and what there is only git's own list tells.
     """
-    found = straight.branches(project, base, tips)
+    found = linear_branches.branches(project, base, tips)
     if found is None:
         return False
     grown = [branch for branch in found if branch.own]
-    steps = [pair for branch in grown for pair in pairwise((branch.fork, *branch.own))]
-    differ = straight.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
-    if differ is None:
+    names = _new_objects(project, grown)
+    if names is None:
         return False
-    names = {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
     new = _New(forks=[branch.fork.name for branch in grown])
     try:
         _sort(project, new, sorted(names))
         last = [branch.own[-1] for branch in grown]
-        is_single = all(_holds_each_once(bytes.fromhex(tip.tree), new) for tip in last)
-        return is_single and not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
+        if not all(_holds_each_once(bytes.fromhex(tip.tree), new) for tip in last):
+            return False
+        return not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
     except ToolFailed:
         return False
+
+
+def _new_objects(project: Project, grown: Sequence[linear_branches.Branch]) -> set[str] | None:
+    """Return the commits, folders and files that straight branches bring, None if that takes git's own list."""
+    steps = [pair for branch in grown for pair in pairwise((branch.fork, *branch.own))]
+    differ = linear_branches.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
+    if differ is None:
+        return None
+    return {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
 
 
 def _holds_each_once(root: bytes, new: _New) -> bool:
@@ -145,9 +160,11 @@ def _read(project: Project, base: str, tips: Sequence[str]) -> _New:
     words = ("rev-list", "--objects", "--no-object-names", "--boundary")
     bytes_of_one = len(base) + 1
     asked = ("--end-of-options", *tips, f"^{base}")
-    listed, is_all = first_of(*words, *asked, at=project.common, most=MOST_OBJECTS * bytes_of_one, patience=PATIENCE)
+    listed, is_all = first_of(
+        *words, *asked, at=project.common, most=MAX_OBJECTS * bytes_of_one, patience=MERGE_TIMEOUT_S
+    )
     if not is_all:
-        raise ToolFailed(_LARGE.what)
+        raise _TooMuch(_TOO_LARGE.what)
     lines = listed.decode().split()
     new = _New(forks=[line[1:] for line in lines if line.startswith("-")])
     names = [line for line in lines if not line.startswith("-")]
@@ -159,7 +176,7 @@ def _read(project: Project, base: str, tips: Sequence[str]) -> _New:
 def _sort(project: Project, new: _New, names: Sequence[str]) -> None:
     """Learn what each object is, and read commits and folders."""
     wanted, total = [], 0
-    for name, found in zip(names, objects.infos(project, names, PATIENCE), strict=True):
+    for name, found in zip(names, objects.infos(project, names, MERGE_TIMEOUT_S), strict=True):
         if found is None:
             raise ToolFailed(f"git cannot read {name}.")
         new.kinds[bytes.fromhex(name)] = found.kind
@@ -169,9 +186,9 @@ def _sort(project: Project, new: _New, names: Sequence[str]) -> None:
         else:
             wanted.append(name)
             total += found.size
-    if total > MOST_READ_BYTES:
-        raise ToolFailed(_LARGE.what)
-    for found, content in objects.contents(project, wanted, PATIENCE):
+    if total > MAX_READ_BYTES:
+        raise _TooMuch(_TOO_LARGE.what)
+    for found, content in objects.contents(project, wanted, MERGE_TIMEOUT_S):
         if found.kind == "commit":
             new.commits[found.name] = commit_rules.read(found.name, content)
         else:
@@ -201,7 +218,7 @@ def _findings(project: Project, base: str, new: _New, tip: str) -> Iterator[Find
     """Yield what is wrong with what one tip brings; of what only its older commits hold, what is odd does not count."""
     own = _own(new, tip)
     if new.kinds.get(bytes.fromhex(tip), "commit") != "commit":
-        yield Finding(f"{tip[:12]} is no commit")
+        yield Finding(f"{tip[:12]} is not a commit")
     for name in own:
         yield from new.commits[name].findings
     roots = [bytes.fromhex(new.commits[name].tree) for name in reversed(own) if new.commits[name].tree]
@@ -223,7 +240,7 @@ def _settings(project: Project, base: str, new: _New) -> Iterator[Finding]:
             yield from tree_rules.check_modules(text)
             continue
         lines = tree_rules.hindering(text)
-        places = [f"{commit}:{os.fsdecode(path)}" for commit in (base, *new.forks[:MOST_FORKS])]
+        places = [f"{commit}:{os.fsdecode(path)}" for commit in (base, *new.forks[:MAX_FORKS])]
         olds = [old for _, old in _texts(project, [path] * len(places), places)] if lines and b"\n" not in path else []
         for line in sorted(lines - {line for old in olds for line in tree_rules.hindering(old)}):
             what = (
@@ -234,9 +251,9 @@ def _settings(project: Project, base: str, new: _New) -> Iterator[Finding]:
 
 def _texts(project: Project, paths: Sequence[bytes], names: Sequence[str]) -> Iterator[tuple[bytes, str]]:
     """Yield the texts of files, those that are not there left out."""
-    for path, found in zip(paths, objects.infos(project, names, PATIENCE), strict=True):
-        if found is not None and found.kind == "blob" and found.size <= SETTINGS_BYTES:
-            ((_, text),) = objects.contents(project, [found.name], PATIENCE)
+    for path, found in zip(paths, objects.infos(project, names, MERGE_TIMEOUT_S), strict=True):
+        if found is not None and found.kind == "blob" and found.size <= MAX_SETTINGS_BYTES:
+            ((_, text),) = objects.contents(project, [found.name], MERGE_TIMEOUT_S)
             yield path, text.decode(errors="replace")
 
 
@@ -273,23 +290,20 @@ def _walk(new: _New, root: bytes, seen: set[bytes], *, is_tip: bool) -> Iterator
                 yield Finding(f"{tree_rules.shown(path + each.name)} has {large}", is_odd=True)
             elif tree_rules.is_modules(each) or (is_tip and tree_rules.is_attributes(each)):
                 new.settings[path + each.name] = each
-            if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", _kind(each)):
+            kind = "tree" if each.is_folder else "blob"
+            if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", kind):
                 yield Finding(
                     f"{tree_rules.shown(path + each.name)} is not what its folder says: {new.kinds[each.hash]}"
                 )
-
-
-def _kind(entry: Entry) -> str:
-    return "tree" if entry.is_folder else "blob"
 
 
 def _without_old(project: Project, base: str, new: _New, found: Iterable[Finding]) -> tuple[Finding, ...]:
     """Leave out what main has already at the same place: nobody has to answer for that again."""
     findings = list(dict.fromkeys(found))
     asked = {each.path for each in findings if each.is_odd and each.entry is not None}
-    if not asked or len(asked) > MOST_ASKED:
+    if not asked or len(asked) > MAX_ASKED_ENTRIES:
         return tuple(findings)
-    old = {entry for commit in (base, *new.forks[:MOST_FORKS]) for entry in _entries_at(project, commit, asked)}
+    old = {entry for commit in (base, *new.forks[:MAX_FORKS]) for entry in _entries_at(project, commit, asked)}
     return tuple(each for each in findings if each.entry is None or not each.is_odd or not _is_old(each, old))
 
 
@@ -303,7 +317,7 @@ def _is_old(finding: Finding, old: Collection[tuple[bytes, bytes, bytes]]) -> bo
 
 def _entries_at(project: Project, commit: str, paths: Iterable[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
     words = ("ls-tree", "-z", "--full-tree", commit, "--", *map(os.fsdecode, paths))
-    for line in git(*words, at=project.common, patience=PATIENCE).split(b"\0"):
+    for line in git(*words, at=project.common, patience=MERGE_TIMEOUT_S).split(b"\0"):
         if line:
             meta, _, path = line.partition(b"\t")
             mode, _, name = meta.split(b" ")

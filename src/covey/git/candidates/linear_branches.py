@@ -7,7 +7,6 @@ git, which None stands for; what is answered here is what git would answer.
 
 from __future__ import annotations
 
-import hashlib
 import heapq
 import re
 from collections.abc import Iterable, Sequence
@@ -15,37 +14,36 @@ from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 
-from covey.core import tree_rules
-from covey.core.tree_rules import FILES, FOLDER, LINK, MODULE, Row
+from covey.core.merging import tree_rules
+from covey.core.merging.tree_rules import FILE_MODES, FOLDER, LINK, MODULE, Row
 from covey.errors import ToolFailed
 from covey.git import objects
-from covey.git.candidates import PATIENCE, Author
-from covey.git.carry import Change, Entry
+from covey.git.candidates.candidates import MERGE_TIMEOUT_S, Author, Change, Entry
 from covey.git.project import Project
 from covey.values import dataclass
 
-FEW = 4
+MAX_READ_HERE = 4
 """Branches, or pairs of folders, up to which reading them here takes less than one process."""
-MOST_COMMITS = 32
+MAX_BRANCH_COMMITS = 32
 """Commits that a short branch has at most."""
-MOST_WALKED = 200
+MAX_WALKED_COMMITS = 200
 """Commits of main among which is looked for the one that a branch stands on."""
-MOST_FOLDERS = 500
-MOST_CHANGES = 5000
+MAX_CHANGED_FOLDERS = 500
+MAX_CHANGES = 5000
 """Folders and paths that two folders may differ in: one folder under many names would become millions."""
-LARGEST_BYTES = 1024**2
+MAX_OBJECT_BYTES = 1024**2
 """A commit or a folder up to which it is read here."""
-MOST_KEPT = 2000
+MAX_REMEMBERED_COMMITS = 2000
 """Commits that are remembered; they do not change."""
-LONGEST_KEPT = 10_000
+MAX_REMEMBERED_CHARS = 10_000
 """Characters of a message up to which its commit is remembered."""
-MOST_ENTRIES_KEPT = 8000
+MAX_REMEMBERED_ENTRIES = 8000
 """Entries of the folders that are remembered: what was looked at when it came is then merged."""
-MODES = frozenset((*FILES, FOLDER, LINK, MODULE))
+KNOWN_MODES = frozenset((*FILE_MODES, FOLDER, LINK, MODULE))
 """What today's git writes."""
 
 _HASH = rb"(?:[0-9a-f]{40}|[0-9a-f]{64})"
-_COMMIT = re.compile(
+_PLAIN_COMMIT = re.compile(
     rb"tree (?P<tree>" + _HASH + rb")\n(?P<parents>(?:parent " + _HASH + rb"\n)*)"
     rb"author (?P<name>[^\s<>](?:[^\n<>]*[^\s<>])?) <(?P<email>[^\s<>]*)> "
     rb"(?P<date>(?:0|[1-9][0-9]{0,10}) (?:\+[0-9]{4}|-(?!0000)[0-9]{4}))\n"
@@ -102,7 +100,7 @@ class _LeaveToGit(Exception):
 def branches(project: Project, base: str, tips: Sequence[str]) -> list[Branch] | None:
     """Return what each tip adds to `base`, all by their full names; None if git has to be asked."""
     is_named = all(objects.FULL.fullmatch(name) for name in (base, *tips))
-    if not is_named or len(tips) > FEW or _is_partial(project):
+    if not is_named or len(tips) > MAX_READ_HERE or _is_partial(project):
         return None
     try:
         return [_branch(project, base, tip) for tip in tips]
@@ -135,7 +133,7 @@ def _branch(project: Project, base: str, tip: str) -> Branch:
 def _way_down(project: Project, tip: str, base: str) -> list[Commit]:
     """Return a tip and what it stands on, as long as each commit has one parent."""
     way = [_commit(project, tip)[0]]
-    while way[-1].name != base and len(way[-1].parents) == 1 and len(way) <= MOST_COMMITS:
+    while way[-1].name != base and len(way[-1].parents) == 1 and len(way) <= MAX_BRANCH_COMMITS:
         way.append(_commit(project, way[-1].parents[0])[0])
     return way
 
@@ -150,7 +148,7 @@ def _where_it_left(project: Project, base: str, way: dict[str, int]) -> int:
     below: set[str] = set()
     seen, unread = {base}, [base]
     pending: list[tuple[int, str]] = []
-    for _ in range(MOST_WALKED):
+    for _ in range(MAX_WALKED_COMMITS):
         if first < len(way) and below.issuperset(unread) and all(name in below for _, name in pending):
             return first
         for name in unread:
@@ -171,15 +169,15 @@ def _commit(project: Project, name: str) -> tuple[Commit, int]:
     known = _commits.get((project.common, name))
     if known is None:
         known = _parsed(name, _content(project, name, "commit"))
-        if len(_commits) >= MOST_KEPT:
+        if len(_commits) >= MAX_REMEMBERED_COMMITS:
             _commits.clear()
-        if len(known[0].message) <= LONGEST_KEPT:
+        if len(known[0].message) <= MAX_REMEMBERED_CHARS:
             _commits[project.common, name] = known
     return known
 
 
 def _parsed(name: str, content: bytes) -> tuple[Commit, int]:
-    found = _COMMIT.fullmatch(content)
+    found = _PLAIN_COMMIT.fullmatch(content)
     if found is None or b"\0" in content or any(line.startswith(_ODD) for line in found["more"].split(b"\n")):
         raise _LeaveToGit
     who, email, date, message = (
@@ -191,12 +189,11 @@ def _parsed(name: str, content: bytes) -> tuple[Commit, int]:
 
 def _content(project: Project, name: str, kind: str) -> bytes:
     """Return what an object of this kind and name holds, if that is little and really of this name."""
-    (info,) = objects.infos(project, [name], PATIENCE)
-    if info is None or info.kind != kind or info.size > LARGEST_BYTES:
+    (info,) = objects.infos(project, [name], MERGE_TIMEOUT_S)
+    if info is None or info.kind != kind or info.size > MAX_OBJECT_BYTES:
         raise _LeaveToGit
-    ((_, content),) = objects.contents(project, [name], PATIENCE)
-    hashed = hashlib.sha1 if len(name) == 40 else hashlib.sha256
-    if hashed(b"%s %d\0%s" % (kind.encode(), len(content), content)).hexdigest() != name:
+    ((_, content),) = objects.contents(project, [name], MERGE_TIMEOUT_S)
+    if objects.name_of(kind, content, len(name)) != name:
         raise _LeaveToGit
     return content
 
@@ -207,7 +204,7 @@ def _content(project: Project, name: str, kind: str) -> bytes:
 def differences(project: Project, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Difference] | None:
     """Return how folders differ, each pair by full names, the old one first; None if git has to be asked."""
     wanted = list(pairs)
-    if len(wanted) > FEW:
+    if len(wanted) > MAX_READ_HERE:
         return None
     try:
         found = {pair: _compared.get((project.common, *pair)) or _Comparison(project).compare(*pair) for pair in wanted}
@@ -231,7 +228,7 @@ class _Comparison:
         self.pending = [(b"", old, new)]
         if old != new:
             self.new.add(bytes.fromhex(new))
-        for _ in range(MOST_FOLDERS):
+        for _ in range(MAX_CHANGED_FOLDERS):
             if not self.pending:
                 return Difference(sorted(self.changes, key=lambda change: change.path), self.new)
             self._folder(*self.pending.pop())
@@ -241,7 +238,7 @@ class _Comparison:
         before, after = set(rows(self.project, old)), set(rows(self.project, new))
         gone = {name: (mode, own) for mode, name, own in before - after}
         came = {name: (mode, own) for mode, name, own in after - before}
-        if len(self.changes) + len(gone) + len(came) > MOST_CHANGES:
+        if len(self.changes) + len(gone) + len(came) > MAX_CHANGES:
             raise _LeaveToGit
         self.new |= {own for mode, own in came.values() if mode != MODULE}
         for name in {**gone, **came}:
@@ -269,10 +266,10 @@ def rows(project: Project, tree: str) -> list[Row]:
     known = _folders.get((project.common, tree))
     if known is None:
         known = tree_rules.rows(_content(project, tree, "tree"), len(tree) // 2)
-        if known is None or not {mode for mode, _, _ in known} <= MODES or not tree_rules.is_in_order(known):
+        if known is None or not {mode for mode, _, _ in known} <= KNOWN_MODES or not tree_rules.is_in_order(known):
             raise _LeaveToGit
         kept = list(_folders.values())  # other threads add to it
-        if len(known) + sum(map(len, kept)) > MOST_ENTRIES_KEPT:
+        if len(known) + sum(map(len, kept)) > MAX_REMEMBERED_ENTRIES:
             _folders.clear()
         _folders[project.common, tree] = known
     return known

@@ -7,14 +7,15 @@ import os
 import time
 from pathlib import Path
 
+from covey import files
 from covey.errors import Invalid
 from covey.git.project import Project
-from covey.git.run import complaint, try_git
+from covey.git.run import complaint, read_config, try_git
 from covey.values import dataclass
 
 ASK_EVERY_S = 60.0
 """Seconds after which git is asked again although no settings have changed that we know of."""
-SETTLED_NS = 1_000_000_000
+CONFIG_SETTLED_NS = 1_000_000_000
 """A file that was written since then may have been written once more without another time."""
 _Stamp = tuple[str, tuple[int, ...]]
 """A file of settings, and what tells whether it was written since."""
@@ -60,18 +61,15 @@ def _files(common: Path) -> list[str]:
 
 
 def _stamp(path: str) -> _Stamp:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return path, ()
-    return path, (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
+    found = files.status(path, follow=True)
+    return path, () if found is None else (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
 
 
 def _may_be_kept(seen: tuple[_Stamp, ...], now: int) -> bool:
     """Say whether these files will show it when another answer is due: they are at rest, and include no others."""
     there = [(path, stamp) for path, stamp in seen if stamp]
     try:
-        is_at_rest = all(now - stamp[1] > SETTLED_NS for _, stamp in there)
+        is_at_rest = all(now - stamp[1] > CONFIG_SETTLED_NS for _, stamp in there)
         return is_at_rest and not any(b"include" in Path(path).read_bytes().lower() for path, _ in there)
     except OSError:
         return False
@@ -104,9 +102,8 @@ def programs(common: Path) -> dict[str, str]:
 
     A session that can write the repository's settings could name another later.
     """
-    asked = try_git("config", "-z", "--get-regexp", r"^gpg\.(format|([a-z0-9]+\.)?program)$", at=common)
-    pairs = (entry.partition("\n") for entry in asked.stdout.decode(errors="surrogateescape").split("\0") if entry)
-    found = {key: value for key, _, value in pairs}
+    pairs = read_config("--get-regexp", r"^gpg\.(format|([a-z0-9]+\.)?program)$", at=common)
+    found = {key: value or "" for key, value in pairs}
     openpgp = found.get("gpg.openpgp.program") or found.get("gpg.program") or "gpg"
     named = {"gpg.format": "openpgp", "gpg.ssh.program": "ssh-keygen", "gpg.x509.program": "gpgsm"}
     return {**named, **found, "gpg.program": openpgp, "gpg.openpgp.program": openpgp}

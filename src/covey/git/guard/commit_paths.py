@@ -2,7 +2,7 @@
 
 What the guard's hooks tell of a commit that is not made yet is read from a body.
 
-A body is a list of fields, each with a NUL behind it: the worktree, then lists of which each begins with its name.
+A body is a list of fields, each with a NUL behind it: the worktree, then lists, each beginning with its name.
 
     /before       what the branch landed until now, as `git diff --raw -z` tells it
     /written      what it would land, told likewise
@@ -13,34 +13,34 @@ A body is a list of fields, each with a NUL behind it: the worktree, then lists 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from covey.core.force import Write
+from covey.core.leases.write_policy import Write
 from covey.errors import Invalid
-from covey.git import overlap_read
-from covey.git.candidates import readable
+from covey.git import objects, refs
+from covey.git.candidates.candidates import merge_base, readable
+from covey.git.identity import LANDED, UPSTREAM_MAIN
+from covey.git.overlap import branch_reader
 from covey.git.project import Project
-from covey.git.run import git, try_git
-from covey.git.upstream import FETCHED, LANDED
+from covey.git.run import git
 from covey.values import dataclass
 
-AT_ONCE = 500
+PATHS_PER_COMMAND = 500
 """Paths that are asked of git in one command."""
-BIG = 64 * 1024 * 1024
+MAX_COMPARED_BYTES = 64 * 1024 * 1024
 """Bytes from which on a file is not compared with what was committed."""
-PATIENCE = 120.0
+PATHS_TIMEOUT_S = 120.0
 _CUT_OFF = Invalid("What the guard asks about was cut off, or comes from another covey.")
 Known = Callable[[Sequence[str]], Collection[str]]
 """Returns those of some paths that are not new."""
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _NewContent:
     """What a path becomes by a commit."""
 
     content: str
@@ -55,8 +55,8 @@ def read(body: bytes, now: float, known: Known | None = None) -> list[Write]:
     A path is new if this commit brings it, or if `known` does not know it. Fails with Invalid.
     """
     worktree, lists = _lists(body)
-    before = dict(_entries(lists.get("/before", [])))
-    written = {path: entry for path, entry in _entries(lists["/written"]) if not _is_same(entry, before.get(path))}
+    before = {path: entry.content for path, entry in _entries(lists.get("/before", []))}
+    written = {path: entry for path, entry in _entries(lists["/written"]) if entry.content != before.get(path)}
     elsewhere = set(written) if "/nowhere" in lists else set(lists["/elsewhere"])
     old = [path for path, entry in written.items() if not entry.added]
     there = set(old) if known is None or not old else known(old)
@@ -77,7 +77,7 @@ def _text(path: str) -> str:
 def unless_undone(
     project: Project, main: str, branch: str | None, body: bytes, writes: Sequence[Write], denied: Collection[str]
 ) -> list[Write]:
-    """Return writes without those of some denied paths to which a body gives back what main has: that is no write.
+    """Return writes without those denied ones that put back what main has: that does not count as a write.
 
     Main is where it is now, or where a branch left it. It asks git, so it is for what would else be denied.
     """
@@ -98,53 +98,39 @@ def _mains(project: Project, main: str, branch: str | None) -> list[str]:
     told = mains(project, main)
     if branch is None or not told:
         return told
-    base = try_git("merge-base", "--end-of-options", f"refs/heads/{branch}", *told, at=project.common)
-    return [*told, *base.stdout.decode().split()]
+    return [*told, *merge_base(project, f"refs/heads/{branch}", *told).split()]
 
 
 def main_refs(main: str) -> tuple[str, ...]:
     """Return the refs that say where main is: covey's own and the branch, since a session may write any remote's."""
-    return (f"refs/heads/{main}", LANDED, FETCHED)
+    return (f"refs/heads/{main}", LANDED, UPSTREAM_MAIN)
 
 
 def mains(project: Project, main: str) -> list[str]:
     """Return the commits at which main is by now, as far as we know; nothing is fetched."""
-    told = git("for-each-ref", "--format=%(objectname)", *main_refs(main), at=project.common)
-    return list(dict.fromkeys(told.decode().split()))
+    return list(dict.fromkeys(refs.listed(project, *main_refs(main)).values()))
 
 
 def _contents(project: Project, commit: str, paths: Sequence[str]) -> dict[str, str]:
     """Return the mode and blob that some paths have in a commit; what is not there is left out."""
-    found: dict[str, str] = {}
-    words = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--")
-    for start in range(0, len(paths), AT_ONCE):
-        told = os.fsdecode(git(*words, *paths[start : start + AT_ONCE], at=project.common))
-        for line in told.split("\0"):
-            head, _, path = line.partition("\t")
-            if path:
-                mode, _, blob = head.split(" ")
-                found[path] = f"{mode} {blob}"
-    return found
-
-
-def _is_same(entry: _Entry, before: _Entry | None) -> bool:
-    return before is not None and before.content == entry.content
+    told = (line.partition("\t") for line in _listed(project, paths, "-r", commit))
+    facts = ((path, head.split(" ")) for head, _, path in told)
+    return {path: f"{mode} {blob}" for path, (mode, _, blob) in facts}
 
 
 def known_on(project: Project, main: str, scope: Sequence[str]) -> Known | None:
-    """Return what tells which paths a branch has, None for a scope that does not ask whether a path is new."""
+    """Return a lookup of which paths exist on main, None for a scope that does not ask whether a path is new."""
     if not any(pattern.startswith("new:") for pattern in scope):
         return None
-    words = ("--literal-pathspecs", "ls-tree", "-z", "--name-only", "--full-tree", f"refs/heads/{main}", "--")
+    return lambda paths: set(_listed(project, paths, "--name-only", f"refs/heads/{main}"))
 
-    def known(paths: Sequence[str]) -> set[str]:
-        found: set[str] = set()
-        for start in range(0, len(paths), AT_ONCE):
-            told = git(*words, *paths[start : start + AT_ONCE], at=project.common)
-            found.update(os.fsdecode(told).split("\0"))
-        return found
 
-    return known
+def _listed(project: Project, paths: Sequence[str], *words: str) -> Iterator[str]:
+    """Yield what git tells of some paths in a commit, a few hundred in one command."""
+    for start in range(0, len(paths), PATHS_PER_COMMAND):
+        named = (*words, "--", *paths[start : start + PATHS_PER_COMMAND])
+        told = git("--literal-pathspecs", "ls-tree", "-z", "--full-tree", *named, at=project.common)
+        yield from filter(None, os.fsdecode(told).split("\0"))
 
 
 def _lists(body: bytes) -> tuple[Path, dict[str, list[str]]]:
@@ -161,11 +147,11 @@ def _lists(body: bytes) -> tuple[Path, dict[str, list[str]]]:
     return Path(worktree), lists
 
 
-def _entries(fields: list[str]) -> Iterator[tuple[str, _Entry]]:
+def _entries(fields: list[str]) -> Iterator[tuple[str, _NewContent]]:
     try:
         for told, path in zip(fields[::2], fields[1::2], strict=True):
             _, mode, _, blob, status = told.split(" ")
-            yield path, _Entry(f"{mode} {blob}", status == "A", status == "D")
+            yield path, _NewContent(f"{mode} {blob}", status == "A", status == "D")
     except ValueError:
         raise _CUT_OFF from None
 
@@ -184,8 +170,8 @@ def lands(
     entries = _beyond(project, known, commit)
     own = git("rev-list", commit, *(f"^{each}" for each in known), "--", at=project.common).decode().split()
     times: dict[str, float] = {}
-    for name, (said, paths) in overlap_read.commits(project, own).items():
-        at = said if dated else _made(project, name, now)
+    for name, (said, paths) in branch_reader.commits(project, own).items():
+        at = said if dated else branch_reader.made(project, name, now)
         for path in map(os.fsdecode, paths):
             times[path] = max(times.get(path, 0.0), at)
     latest = max(times.values(), default=now)
@@ -197,12 +183,11 @@ def lands(
     return tuple(found)
 
 
-def _beyond(project: Project, known: Sequence[str], commit: str) -> dict[str, _Entry]:
+def _beyond(project: Project, known: Sequence[str], commit: str) -> dict[str, _NewContent]:
     """Return what a commit has that main had neither where they parted nor has now."""
     if not known:
         return {}
-    asked = try_git("merge-base", "--end-of-options", commit, *known, at=project.common)
-    base = asked.stdout.decode().strip() or known[0]
+    base = merge_base(project, commit, *known) or known[0]
     found = _differing(project, base, commit)
     for each in known:
         if found and each != base:
@@ -211,17 +196,10 @@ def _beyond(project: Project, known: Sequence[str], commit: str) -> dict[str, _E
     return found
 
 
-def _differing(project: Project, old: str, new: str) -> dict[str, _Entry]:
+def _differing(project: Project, old: str, new: str) -> dict[str, _NewContent]:
     words = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
-    told = os.fsdecode(git(*words, "--end-of-options", old, new, at=project.common, patience=PATIENCE))
+    told = os.fsdecode(git(*words, "--end-of-options", old, new, at=project.common, patience=PATHS_TIMEOUT_S))
     return dict(_entries([field for field in told.split("\0") if field]))
-
-
-def _made(project: Project, commit: str, now: float) -> float:
-    try:
-        return os.stat(project.common / "objects" / commit[:2] / commit[2:]).st_ctime
-    except OSError:
-        return now
 
 
 # The disk
@@ -292,19 +270,13 @@ def _holds(place: Path, found: os.stat_result, mode: str, blob: str) -> bool:
     """Say whether a file has some content by itself, or but for its line ends; no filter of anybody's is asked."""
     if stat.S_ISLNK(found.st_mode):
         kind, data = "120000", os.fsencode(os.readlink(place))
-    elif stat.S_ISREG(found.st_mode) and found.st_size < BIG:
+    elif stat.S_ISREG(found.st_mode) and found.st_size < MAX_COMPARED_BYTES:
         kind = "100755" if found.st_mode & stat.S_IXUSR else "100644"
         with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            data = file.read(BIG)
+            data = file.read(MAX_COMPARED_BYTES)
     else:
         return False
     if mode not in ("", kind):
         return False
-    return _blob(data, blob) or (b"\r\n" in data and _blob(data.replace(b"\r\n", b"\n"), blob))
-
-
-def _blob(data: bytes, blob: str) -> bool:
-    digest = hashlib.new("sha1" if len(blob) == 40 else "sha256", usedforsecurity=False)
-    digest.update(b"blob %d\0" % len(data))
-    digest.update(data)
-    return digest.hexdigest() == blob
+    contents = (data, data.replace(b"\r\n", b"\n")) if b"\r\n" in data else (data,)
+    return any(objects.name_of("blob", content, len(blob)) == blob for content in contents)

@@ -20,9 +20,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from covey.files import write_whole
-from covey.git import guard_hooks
+from covey.git.guard import guard_hooks
+from covey.git.identity import NO_PROMPT, session_author
 from covey.git.project import Project
-from covey.git.run import try_git
+from covey.git.run import quoted, read_config, settings
 from covey.values import dataclass
 
 CONFIG = "config"
@@ -33,7 +34,7 @@ _HOOKS = (
     "sendemail-validate", "post-index-change", "push-to-checkout",
 )  # fmt: skip
 _BEFORE_COMMIT = "pre-commit"
-_TRANSACTION = "reference-transaction"
+_REF_TRANSACTION = "reference-transaction"
 _BEFORE_PUSH = "pre-push"
 
 
@@ -56,7 +57,7 @@ def write_guard(project: Project, folder: Path, main: str = "main", said: Settin
     wanted = {
         CONFIG: _config(folder, said.remotes),
         _BEFORE_COMMIT: guard_hooks.before_commit(hooks / _BEFORE_COMMIT),
-        _TRANSACTION: guard_hooks.transaction(hooks / _TRANSACTION, main),
+        _REF_TRANSACTION: guard_hooks.transaction(hooks / _REF_TRANSACTION, main),
         _BEFORE_PUSH: guard_hooks.before_push(hooks / _BEFORE_PUSH, project.common),
     }
     wanted |= {name: guard_hooks.stub(hooks / name) for name in _HOOKS if guard_hooks.may_run(hooks / name)}
@@ -71,22 +72,17 @@ def write_guard(project: Project, folder: Path, main: str = "main", said: Settin
 def session_env(project: Project, name: str, guard: Path, path: Path) -> dict[str, str]:
     """Return what makes git, in the worktree of a session, that session's own: who it is, and the guard's settings."""
     inside = re.sub(r"([*?\[\]\\])", r"\\\1", os.path.realpath(project.common))
-    settings = (f"includeIf.gitdir:{inside}.path", f"includeIf.gitdir:{inside}/.path")
-    env = {"GIT_CONFIG_COUNT": str(len(settings))}
-    for number, key in enumerate(settings):
-        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": str(guard / CONFIG)}
+    env = settings({f"includeIf.gitdir:{inside}{end}.path": str(guard / CONFIG) for end in ("", "/")})
     for who in ("AUTHOR", "COMMITTER"):
-        env |= {f"GIT_{who}_NAME": name, f"GIT_{who}_EMAIL": f"{name}@agents.local"}
+        env |= {f"GIT_{who}_NAME": name, f"GIT_{who}_EMAIL": session_author(name)[1]}
     # Nothing may wait for a person; and where a worktree's link is lost, no repository around it is taken for it.
     silent = {"GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":", "GIT_MERGE_AUTOEDIT": "no", "GIT_PAGER": "cat"}
-    return {**env, **silent, "GIT_TERMINAL_PROMPT": "0", "GIT_CEILING_DIRECTORIES": str(path.parent)}
+    return {**env, **silent, **NO_PROMPT, "GIT_CEILING_DIRECTORIES": str(path.parent)}
 
 
 def read_settings(project: Project) -> Settings:
     """Return what the user's files of git say."""
-    asked = try_git("config", "--null", "--get-regexp", _ASKED, at=project.common)
-    lines = asked.stdout.decode(errors="surrogateescape").split("\0")
-    pairs = [(key, value) for key, _, value in (line.partition("\n") for line in lines if line)]
+    pairs = [(key, value or "") for key, value in read_config("--get-regexp", _ASKED, at=project.common)]
     named = [value for key, value in pairs if key == "core.hookspath"]
     return Settings(
         hooks=Path(named[-1]).expanduser() if named and named[-1] else project.common / "hooks",
@@ -96,18 +92,16 @@ def read_settings(project: Project) -> Settings:
 
 
 def _config(folder: Path, remotes: Iterable[str]) -> str:
-    quoted = str(folder).replace("\\", "\\\\").replace('"', '\\"')
     # Not signed: that is the user's key, and asking for it would wait for a person. Branches follow nothing: that
     # would be written into the configuration that all share. Refs stay unpacked: packing main looks like moving it.
     lines = [
-        "[core]", f'hooksPath = "{quoted}"', "fsmonitor = false", "[gc]", "auto = 0", "packRefs = false",
+        "[core]", f"hooksPath = {quoted(str(folder))}", "fsmonitor = false", "[gc]", "auto = 0", "packRefs = false",
         "[maintenance]", "auto = false", "[advice]", "detachedHead = false", "[commit]", "gpgSign = false",
         "[tag]", "gpgSign = false", "[branch]", "autoSetupMerge = false", "autoSetupRebase = never",
         "[rebase]", "updateRefs = false", "[fetch]", "pruneTags = false",
     ]  # fmt: skip
     for name in remotes:
-        section = name.replace("\\", "\\\\").replace('"', '\\"')
-        lines += [f'[remote "{section}"]', "tagOpt = --no-tags", "pruneTags = false"]
+        lines += [f"[remote {quoted(name)}]", "tagOpt = --no-tags", "pruneTags = false"]
     return "\n".join(lines) + "\n"
 
 

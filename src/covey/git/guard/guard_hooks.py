@@ -1,7 +1,7 @@
 """The scripts of the guard, as git runs them for a session: plain sh, since most of them run at every change of a ref.
 
-`tell` prints what covey is asked about, in the form that `covey.git.written` reads; `ask` ends a script that may not
-go on. The daemon is asked first. If it is away or slow, `covey guard` decides by the same rules.
+`tell` prints what covey is asked about, in the form that `covey.git.guard.commit_paths` reads; `ask` ends a script that
+may not go on. The daemon is asked first. If it is away or slow, `covey guard` decides by the same rules.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 import covey
-from covey.git.written import main_refs
+from covey.git.guard.commit_paths import main_refs
 
 _RELAY = Path(covey.__file__).parent / "hooks" / "relay.py"
-REFUSED = 9
-"""How `covey guard` ends when a commit may not be; any other end but 0 is no answer."""
-_MARK = "covey-guard"
+REFUSED_EXIT_CODE = 9
+"""The exit code of `covey guard` when a commit is refused; any other code but 0 means that there is no answer."""
+_ASKED_MARK = "covey-guard"
 """The file beside the index in which `pre-commit` notes which git was asked, so that it is not asked twice."""
 
 _NO = r"""no() {
@@ -56,11 +56,11 @@ The owner starts the daemon with covey up, or a person commits them outside of t
   esac
 }
 """
-_COMMIT = r"""#!/bin/sh
+_COMMIT_HOOK = r"""#!/bin/sh
 # Written by covey: your own hook first, since it may add files; then covey is asked about what is staged.
 @OWN@[ -n "${COVEY_TOKEN:-}" ] || exit 0
 mine=${GIT_DIR:-.git}
-# What a merge brings is no write of the session's: its branch is looked at when it moves.
+# What a merge brings does not count as written by the session: its branch is looked at when it moves.
 [ ! -e "$mine/MERGE_HEAD" ] || exit 0
 @NO@@ASK@tell() {
   printf '%s\0/written\0' "$PWD" &&
@@ -70,11 +70,11 @@ mine=${GIT_DIR:-.git}
 ask
 echo "$PPID" 2>/dev/null >"$mine/@MARK@" || :
 """
-_OWN = r"""if [ -x @HOOK@ ]; then
+_OWN_HOOK = r"""if [ -x @HOOK@ ]; then
   @HOOK@ "$@" || exit
 fi
 """
-_TRANSACTION = r"""#!/bin/sh
+_TRANSACTION_HOOK = r"""#!/bin/sh
 # Written by covey: a session changes its own branches, and nothing that all worktrees share.
 @NO@lines=
 moved=
@@ -138,7 +138,7 @@ _CHAIN = r"""if [ -x @HOOK@ ]; then
   printf '%s' "$lines" | @HOOK@ "$@"
 fi
 """
-_PUSH = r"""#!/bin/sh
+_PUSH_HOOK = r"""#!/bin/sh
 # Written by covey: git forgets a session's settings when it pushes into a repository of this machine.
 place=${2#file://}
 [ -d "$place" ] || place=$place.git
@@ -177,20 +177,20 @@ _STUB = f"""#!/bin/sh
 
 def before_commit(own: Path) -> str:
     """Return the hook that asks about what is staged, behind the user's own."""
-    return _filled(_COMMIT, OWN=_OWN if may_run(own) else "", NO=_NO, ASK=_ASK, HOOK=str(own))
+    return _filled(_COMMIT_HOOK, OWN=_OWN_HOOK if may_run(own) else "", NO=_NO, ASK=_ASK, HOOK=str(own))
 
 
 def transaction(own: Path, main: str) -> str:
     """Return the hook that keeps a session to its own branches, and asks about what they come to have."""
     chained = may_run(own)
-    script = _TRANSACTION + (_CHAIN if chained else "exit 0\n")
+    script = _TRANSACTION_HOOK + (_CHAIN if chained else "exit 0\n")
     mains = " ".join(map(shlex.quote, main_refs(main)))
     return _filled(script.replace("@MAINS@", mains), NO=_NO, ASK=_ASK, KEEP=_KEEP if chained else "", HOOK=str(own))
 
 
 def before_push(own: Path, common: Path) -> str:
     """Return the hook that keeps a session from pushing into its own repository, and asks about every other."""
-    return _filled(_PUSH + (_PIPE if may_run(own) else ""), COMMON=os.path.realpath(common), HOOK=str(own))
+    return _filled(_PUSH_HOOK + (_PIPE if may_run(own) else ""), COMMON=os.path.realpath(common), HOOK=str(own))
 
 
 def stub(own: Path) -> str:
@@ -208,7 +208,13 @@ def _filled(script: str, **parts: str) -> str:
     for name in ("OWN", "NO", "ASK", "KEEP"):
         script = script.replace(f"@{name}@", parts.get(name, ""))
     words = {"HOOK": parts["HOOK"], "COMMON": parts.get("COMMON", "")}
-    words |= {"PYTHON": sys.executable, "RELAY": str(_RELAY), "SAY": _SAY, "MARK": _MARK, "REFUSED": str(REFUSED)}
+    words |= {
+        "PYTHON": sys.executable,
+        "RELAY": str(_RELAY),
+        "SAY": _SAY,
+        "MARK": _ASKED_MARK,
+        "REFUSED": str(REFUSED_EXIT_CODE),
+    }
     for name, word in words.items():
         script = script.replace(f"@{name}@", shlex.quote(word))
     return script

@@ -23,44 +23,43 @@ from typing import IO
 
 from covey import trash
 from covey.errors import ToolFailed, Unavailable
-from covey.git import others
-from covey.git.candidates import readable
-from covey.git.checkouts import Checkout
-from covey.git.refs import COVEY, Order
-from covey.git.run import complaint, environment, named_env, settings
+from covey.git.candidates.candidates import Change, Entry, folders_above, read_change, readable
+from covey.git.identity import COMMITTER, NO_PROMPT
+from covey.git.refs import Order
+from covey.git.run import checked, complaint, environment, named_env, settings, try_git
+from covey.git.worktrees import foreign_git
+from covey.git.worktrees.checkouts import Checkout
 from covey.values import dataclass
 
-MARK = "covey-landing"
+MARK_FILE = "covey-landing"
 """The file that says which move is under way; while it lasts, index.lock is another name of it."""
 
-KEY = "landing.key"
+KEY_FILE = "landing.key"
 """The file of covey's own with the secret that marks are sealed with: one that a session wrote is not believed."""
 KEY_BYTES = 32
-MOST_OPENINGS = 100
+MAX_OPENINGS = 100
 
-PRIVATE = "covey-index"
-SCRATCH = "covey-scratch"
-PATIENCE = 600.0
-SETTLED_NS = 250_000_000
+PRIVATE_INDEX = "covey-index"
+SCRATCH_INDEX = "covey-scratch"
+FORWARD_TIMEOUT_S = 600.0
+INDEX_SETTLED_NS = 250_000_000
 """A git command moves HEAD right after it wrote the index; an index older than this has no such step to come."""
 
-LINGER = 2.0
-SHORTEST_LINGER = 0.004
+LINGER_TIMES = 2.0
+MIN_LINGER_S = 0.004
 """For how many times the life of a git process, and how many seconds at least, the lock outlasts a move: a command of
 the user that read the old main just before it then meets the lock, and ends without having done anything."""
 
-REST = 0.5
+FOREIGN_GIT_WAIT_S = 0.5
 """Seconds for which a git command of the user's is waited for that is in the middle of its work."""
 
-UNCHANGED = 1.0
-NEAR_NS = 5_000_000_000
+UNCHANGED_S = 1.0
+OWN_LOCK_NS = 5_000_000_000
 """A lock on a branch lives for milliseconds: one that lies there for this long, made that near to ours, is ours."""
 
-SETTINGS = {"core.filesRefLockTimeout": "1000"}
+LOCK_SETTINGS = {"core.filesRefLockTimeout": "1000"}
 
-LINK, GITLINK = b"120000", b"160000"
-Entry = tuple[bytes, bytes]
-"""Mode and hash of a file as git has it."""
+LINK_MODE, GITLINK_MODE = b"120000", b"160000"
 
 
 @dataclass(frozen=True)
@@ -74,25 +73,12 @@ class Intent:
     began: int = 0
     locks: tuple[str, ...] = ()
 
-    def is_for(self, other: Intent) -> bool:
-        """Say whether both are the same move."""
-        return (self.main, self.expected, self.commit) == (other.main, other.expected, other.commit)
 
-
-NOTHING = Intent("", "", "")
-
-
-@dataclass(frozen=True)
-class Change:
-    """One path that differs between two commits."""
-
-    path: bytes
-    old: Entry | None
-    new: Entry | None
+NO_INTENT = Intent("", "", "")
 
 
 @dataclass
-class Found:
+class Survey:
     """What a survey found on the paths that change: what is the user's, and what a broken move of ours left."""
 
     blocking: list[bytes] = field(default_factory=list)
@@ -134,29 +120,25 @@ class Hold:
 
     def git(self, *words: str, index: str = "", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run git in the checkout; the lock counts as held until it has ended, even when we die before it."""
-        process = self.start(*words, index=index)
-        try:
-            printed, said = process.communicate(stdin, timeout=PATIENCE)
-        except subprocess.TimeoutExpired as error:
-            process.kill()
-            process.communicate()
-            raise ToolFailed(f"git {words[0]} did not end within {PATIENCE:g} s.") from error
-        return subprocess.CompletedProcess(words, process.returncode, printed, said)
+        env = self._env() | ({"GIT_INDEX_FILE": str(self.checkout.folder / index)} if index else {})
+        keep = (self._file,)
+        return try_git(*words, at=self.checkout.path, stdin=stdin, env=env, patience=FORWARD_TIMEOUT_S, keep=keep)
 
-    def start(self, *words: str, index: str = "") -> subprocess.Popen[bytes]:
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
         """Start git in the checkout, with pipes to talk to it."""
-        own = named_env(self.checkout.folder, self.checkout.path)
-        if index:
-            own["GIT_INDEX_FILE"] = str(self.checkout.folder / index)
         return subprocess.Popen(
             ["git", *words],
             cwd=self.checkout.path,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(self.checkout.path, {**COVEY, **settings(SETTINGS), "GIT_TERMINAL_PROMPT": "0", **own}),
+            env=environment(self.checkout.path, self._env()),
             pass_fds=(self._file,),
         )
+
+    def _env(self) -> dict[str, str]:
+        own = named_env(self.checkout.folder, self.checkout.path)
+        return {**COMMITTER, **settings(LOCK_SETTINGS), **NO_PROMPT, **own}
 
 
 class Move:
@@ -243,15 +225,13 @@ def undo(hold: Hold) -> None:
                 os.removedirs(os.path.dirname(_full(hold, change.path)))
     back = b"".join(change.path + b"\0" for change in ours if change.old is not None)
     if back:
-        done = hold.git("checkout-index", "--force", "-z", "--stdin", index="index", stdin=back)
-        if done.returncode != 0:
-            raise ToolFailed(f"git checkout-index failed: {complaint(done)}.")
+        checked("checkout-index", hold.git("checkout-index", "--force", "-z", "--stdin", index="index", stdin=back))
 
 
 def linger(took: float, places: Iterable[Path]) -> None:
     """Wait, with locks held, as long as a git command may take that has begun in these places before the move."""
-    time.sleep(max(LINGER * took, SHORTEST_LINGER))
-    others.await_rest(places, REST)
+    time.sleep(max(LINGER_TIMES * took, MIN_LINGER_S))
+    foreign_git.await_rest(places, FOREIGN_GIT_WAIT_S)
 
 
 def left_behind(folder: Path) -> Intent | None:
@@ -282,10 +262,10 @@ def _try_take(checkout: Checkout, intent: Intent | None) -> Hold | None:
         return None
     if not _is_ours(folder / "index.lock", file):
         try:
-            os.link(folder / MARK, folder / "index.lock")
+            os.link(folder / MARK_FILE, folder / "index.lock")
         except FileExistsError:
             if left is None:
-                (folder / MARK).unlink(missing_ok=True)
+                (folder / MARK_FILE).unlink(missing_ok=True)
             os.close(file)
             return None
         except OSError as error:
@@ -295,9 +275,9 @@ def _try_take(checkout: Checkout, intent: Intent | None) -> Hold | None:
         _break_locks(left, os.fstat(file).st_mtime_ns)
     _clear(folder)
     if intent is None:
-        return Hold(checkout, file, NOTHING, interrupted=False)
-    interrupted = left is not None and left.is_for(intent)
-    if left is None or not interrupted:
+        return Hold(checkout, file, NO_INTENT, interrupted=False)
+    wanted = (intent.main, intent.expected, intent.commit)
+    if left is None or (left.main, left.expected, left.commit) != wanted:
         return Hold(checkout, file, _begin(folder, file, intent), interrupted=False)
     _write(folder, file, left)
     return Hold(checkout, file, left, interrupted=True)
@@ -316,32 +296,32 @@ def _give_back(folder: Path, file: int, *, forget: bool) -> None:
     if _is_ours(folder / "index.lock", file):
         (folder / "index.lock").unlink()
     if forget:
-        (folder / MARK).unlink(missing_ok=True)
+        (folder / MARK_FILE).unlink(missing_ok=True)
     os.close(file)
 
 
 def _open_mark(folder: Path, *, create: bool) -> int | None:
-    """Open and lock the mark of a git folder, unless a living process has it; what is no mark of ours goes."""
+    """Open and lock the mark of a git folder, unless a living process has it; what is not our mark goes."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
-    for _ in range(MOST_OPENINGS):
+    for _ in range(MAX_OPENINGS):
         try:
-            file = os.open(folder / MARK, flags, 0o644)
+            file = os.open(folder / MARK_FILE, flags, 0o644)
         except FileNotFoundError:
             return None
         except OSError as error:
-            if not os.path.lexists(folder / MARK) or not trash.remove(folder / MARK):
+            if not os.path.lexists(folder / MARK_FILE) or not trash.remove(folder / MARK_FILE):
                 raise Unavailable(f"{folder} cannot be written: {error.strerror}.") from error
             continue
         if not _is_plain(folder, file):
             os.close(file)
-            (folder / MARK).unlink(missing_ok=True)
+            (folder / MARK_FILE).unlink(missing_ok=True)
             continue
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
             return None
-        if _is_ours(folder / MARK, file):
+        if _is_ours(folder / MARK_FILE, file):
             return file
         os.close(file)  # Its last holder removed it between our opening and locking it.
     return None
@@ -366,7 +346,7 @@ def _break_locks(left: Intent, asked: int) -> None:
     They were made when the mark was written, they hold nothing or the commit that we land, and they do not go away.
     """
     ours = {path: seen for path in left.locks if (seen := _seen(path)) and _is_left(seen, left, asked)}
-    deadline = time.monotonic() + UNCHANGED
+    deadline = time.monotonic() + UNCHANGED_S
     while ours and time.monotonic() < deadline:
         time.sleep(0.02)
         ours = {path: seen for path, seen in ours.items() if _seen(path) == seen}
@@ -376,7 +356,7 @@ def _break_locks(left: Intent, asked: int) -> None:
 
 def _is_left(seen: tuple[int, int, bytes], left: Intent, asked: int) -> bool:
     _, made, content = seen
-    return abs(made - asked) < NEAR_NS and content.strip() in (b"", left.commit.encode())
+    return abs(made - asked) < OWN_LOCK_NS and content.strip() in (b"", left.commit.encode())
 
 
 def _seen(path: str) -> tuple[int, int, bytes] | None:
@@ -415,12 +395,12 @@ def _seal(folder: Path, said: str) -> str:
 
 def _key(state: Path) -> bytes:
     """Return the secret of this repository, and make one if there is none."""
-    path = state / KEY
+    path = state / KEY_FILE
     try:
         if not path.is_file() or path.is_symlink() or path.stat().st_size != KEY_BYTES:
             state.mkdir(exist_ok=True)
             trash.remove(path)
-            new = state / f".{KEY}.{secrets.token_hex(6)}"
+            new = state / f".{KEY_FILE}.{secrets.token_hex(6)}"
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
                 file.write(secrets.token_bytes(KEY_BYTES))
             with contextlib.suppress(FileExistsError):
@@ -432,7 +412,7 @@ def _key(state: Path) -> bytes:
 
 
 def _clear(folder: Path) -> None:
-    for name in (PRIVATE, SCRATCH):
+    for name in (PRIVATE_INDEX, SCRATCH_INDEX):
         for path in (folder / name, folder / f"{name}.lock"):
             if os.path.lexists(path) and not trash.remove(path):
                 raise Unavailable(f"{path} is in the way, and cannot be removed.")
@@ -443,7 +423,7 @@ def _is_at_rest(checkout: Checkout, waited: float) -> bool:
 
     Who works there without end is not waited for.
     """
-    return _is_settled(checkout.folder) and (waited > REST or not others.at_work([checkout.path]))
+    return _is_settled(checkout.folder) and (waited > FOREIGN_GIT_WAIT_S or not foreign_git.at_work([checkout.path]))
 
 
 def _is_settled(folder: Path) -> bool:
@@ -452,7 +432,7 @@ def _is_settled(folder: Path) -> bool:
         written = os.stat(folder / "index").st_mtime_ns
     except FileNotFoundError:
         return True
-    if not 0 <= time.time_ns() - written < SETTLED_NS:
+    if not 0 <= time.time_ns() - written < INDEX_SETTLED_NS:
         return True
     try:
         return os.stat(folder / "logs/HEAD").st_mtime_ns >= written
@@ -462,7 +442,7 @@ def _is_settled(folder: Path) -> bool:
 
 def _carry(hold: Hold) -> Blocked | None:
     changes = _changes(hold)
-    _copy_index(hold, PRIVATE)
+    _copy_index(hold, PRIVATE_INDEX)
     if hold.interrupted or any(_is_suspicious(hold, change) for change in changes):
         blocked = _make_way(hold, changes)
         if blocked is not None:
@@ -475,13 +455,13 @@ def _carry(hold: Hold) -> Blocked | None:
         done = _read_tree(hold)
         if done.returncode != 0:
             return Blocked((), complaint(done))
-    os.replace(hold.checkout.folder / PRIVATE, hold.checkout.folder / "index")
+    os.replace(hold.checkout.folder / PRIVATE_INDEX, hold.checkout.folder / "index")
     return None
 
 
 def _read_tree(hold: Hold) -> subprocess.CompletedProcess[bytes]:
     """Let git do what a fast-forward does to files and index; it refuses before it writes."""
-    return hold.git("read-tree", "-m", "-u", hold.intent.expected, hold.intent.commit, index=PRIVATE)
+    return hold.git("read-tree", "-m", "-u", hold.intent.expected, hold.intent.commit, index=PRIVATE_INDEX)
 
 
 def _copy_index(hold: Hold, name: str) -> None:
@@ -491,19 +471,9 @@ def _copy_index(hold: Hold, name: str) -> None:
 
 
 def _changes(hold: Hold) -> list[Change]:
-    asked = hold.git("diff-tree", "-r", "-z", "--raw", "--no-renames", hold.intent.expected, hold.intent.commit)
-    if asked.returncode != 0:
-        raise ToolFailed(f"git diff-tree failed: {complaint(asked)}.")
-    fields = asked.stdout.split(b"\0")
-    changes = []
-    for facts, path in zip(fields[0::2], fields[1::2], strict=False):
-        old_mode, new_mode, old, new, _ = facts.lstrip(b":").split(b" ")
-        changes.append(Change(path, _entry(old_mode, old), _entry(new_mode, new)))
-    return changes
-
-
-def _entry(mode: bytes, name: bytes) -> Entry | None:
-    return None if mode == b"000000" else (mode, name)
+    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", hold.intent.expected, hold.intent.commit)
+    fields = checked("diff-tree", hold.git(*words)).split(b"\0")
+    return [read_change(facts, path) for facts, path in zip(fields[0::2], fields[1::2], strict=False)]
 
 
 def _is_suspicious(hold: Hold, change: Change) -> bool:
@@ -512,7 +482,7 @@ def _is_suspicious(hold: Hold, change: Change) -> bool:
     if change.new is None:
         return False
     if change.old is not None:
-        return here is None or stat.S_ISDIR(here.st_mode) != (change.old[0] == GITLINK)
+        return here is None or stat.S_ISDIR(here.st_mode) != (change.old[0] == GITLINK_MODE)
     return here is not None or _parent_in_the_way(hold, change.path) is not None
 
 
@@ -528,9 +498,7 @@ def _full(hold: Hold, path: bytes) -> bytes:
 
 
 def _parent_in_the_way(hold: Hold, path: bytes) -> bytes | None:
-    parts = path.split(b"/")
-    for count in range(1, len(parts)):
-        parent = b"/".join(parts[:count])
+    for parent in folders_above(path):
         here = _look(hold, parent)
         if here is None:
             return None
@@ -540,7 +508,7 @@ def _parent_in_the_way(hold: Hold, path: bytes) -> bytes | None:
 
 
 def _make_way(hold: Hold, changes: list[Change]) -> Blocked | None:
-    """Name the user's files that block a move; when none does, take what is already as it shall be for done."""
+    """Name the user's files that block a move; when none does, count what already is as it should be as done."""
     found = _survey(hold, changes)
     blocking = list(found.blocking)
     if not hold.interrupted:
@@ -551,19 +519,19 @@ def _make_way(hold: Hold, changes: list[Change]) -> Blocked | None:
         os.unlink(_full(hold, change.path))
     if found.moved:
         paths = b"".join(change.path + b"\0" for change in found.moved)
-        done = hold.git("update-index", "-z", "--add", "--replace", "--stdin", index=PRIVATE, stdin=paths)
+        done = hold.git("update-index", "-z", "--add", "--replace", "--stdin", index=PRIVATE_INDEX, stdin=paths)
         if done.returncode != 0:
             return Blocked((), complaint(done))
     # A file that was only touched looks changed to read-tree, which never compares contents.
-    hold.git("update-index", "-q", "--refresh", index=PRIVATE)
+    hold.git("update-index", "-q", "--refresh", index=PRIVATE_INDEX)
     return None
 
 
-def _survey(hold: Hold, changes: list[Change]) -> Found:
+def _survey(hold: Hold, changes: list[Change]) -> Survey:
     """Compare, for each path that changes, both commits with the index and with the file that is there."""
     index, sparse = _entries(hold, "index")
     files = _files(hold, [change.path for change in changes])
-    found = Found()
+    found = Survey()
     for change in changes:
         staged = index.get(change.path)
         if staged == change.new:
@@ -573,17 +541,14 @@ def _survey(hold: Hold, changes: list[Change]) -> Found:
             continue
         found.blocking += _things_in_the_way(hold, change, index)
         here = _look(hold, change.path)
-        if _is_submodule(change) or (here is not None and stat.S_ISDIR(here.st_mode)):
+        is_submodule = any(entry is not None and entry[0] == GITLINK_MODE for entry in (change.old, change.new))
+        if is_submodule or (here is not None and stat.S_ISDIR(here.st_mode)):
             continue  # git judges submodules; a folder was judged by what is in it.
         _judge(hold, change, files.get(change.path), change.path in sparse, found)
     return found
 
 
-def _is_submodule(change: Change) -> bool:
-    return any(entry is not None and entry[0] == GITLINK for entry in (change.old, change.new))
-
-
-def _judge(hold: Hold, change: Change, here: Entry | None, sparse: bool, found: Found) -> None:
+def _judge(hold: Hold, change: Change, here: Entry | None, sparse: bool, found: Survey) -> None:
     """Sort one path whose index entry is the old one by the file that is there."""
     if here == change.old or (here is None and sparse):
         return
@@ -598,14 +563,14 @@ def _judge(hold: Hold, change: Change, here: Entry | None, sparse: bool, found: 
 
 
 def _things_in_the_way(hold: Hold, change: Change, index: dict[bytes, Entry]) -> list[bytes]:
-    """Return what is not git's and lies where a file shall be: something above it, or a folder in its place."""
+    """Return untracked files that lie where a file should be: one above it, or those of a folder in its place."""
     if change.new is None:
         return []
     parent = _parent_in_the_way(hold, change.path)
     if parent is not None:
         return [] if parent in index else [parent]
     here = _look(hold, change.path)
-    if change.new[0] == GITLINK or here is None or not stat.S_ISDIR(here.st_mode):
+    if change.new[0] == GITLINK_MODE or here is None or not stat.S_ISDIR(here.st_mode):
         return []
     return [path for path in _files_under(hold, change.path) if path not in index]
 
@@ -618,12 +583,10 @@ def _files_under(hold: Hold, path: bytes) -> Iterator[bytes]:
 
 def _entries(hold: Hold, index: str) -> tuple[dict[bytes, Entry], set[bytes]]:
     """Return what an index holds by path, and the paths that it keeps out of the checkout."""
-    asked = hold.git("ls-files", "--stage", "-t", "-z", index=index)
-    if asked.returncode != 0:
-        raise ToolFailed(f"git ls-files failed: {complaint(asked)}.")
+    listed = checked("ls-files", hold.git("ls-files", "--stage", "-t", "-z", index=index))
     entries: dict[bytes, Entry] = {}
     sparse = set()
-    for line in asked.stdout.split(b"\0")[:-1]:
+    for line in listed.split(b"\0")[:-1]:
         facts, _, path = line.partition(b"\t")
         tag, mode, name, stage = facts.split(b" ")
         entries[path] = (mode, name) if stage == b"0" else (b"conflict", name)
@@ -636,19 +599,18 @@ def _files(hold: Hold, paths: list[bytes]) -> dict[bytes, Entry]:
     """Return the files that are there as git would store them, through the user's own filters."""
     looked = ((path, _look(hold, path)) for path in paths if _parent_in_the_way(hold, path) is None)
     there = {path for path, here in looked if here is not None and not stat.S_ISDIR(here.st_mode)}
-    (hold.checkout.folder / SCRATCH).unlink(missing_ok=True)
-    _copy_index(hold, SCRATCH)
+    (hold.checkout.folder / SCRATCH_INDEX).unlink(missing_ok=True)
+    _copy_index(hold, SCRATCH_INDEX)
     named = b"".join(path + b"\0" for path in sorted(there))
-    done = hold.git("update-index", "-z", "--add", "--replace", "--stdin", index=SCRATCH, stdin=named)
-    if done.returncode != 0:
-        raise ToolFailed(f"git update-index failed: {complaint(done)}.")
-    entries, _ = _entries(hold, SCRATCH)
+    words = ("update-index", "-z", "--add", "--replace", "--stdin")
+    checked("update-index", hold.git(*words, index=SCRATCH_INDEX, stdin=named))
+    entries, _ = _entries(hold, SCRATCH_INDEX)
     return {path: entries[path] for path in there if path in entries}
 
 
 def _is_beginning(hold: Hold, change: Change) -> bool:
-    """Say whether a file is the first part of what shall be there: a write cut off by a crash, nothing to lose."""
-    if change.new is None or change.new[0] == LINK:
+    """Say whether a file is the first part of what should be there: a write cut off by a crash, nothing to lose."""
+    if change.new is None or change.new[0] == LINK_MODE:
         return False
     wanted = hold.git("cat-file", "--filters", f"{hold.intent.commit}:{os.fsdecode(change.path)}")
     try:

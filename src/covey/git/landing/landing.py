@@ -8,24 +8,23 @@ import os
 import time
 from dataclasses import replace
 
+from covey import files
 from covey.errors import Invalid, Refused, Unavailable
-from covey.git import carry, checkouts, entries, refs
-from covey.git.candidates import is_ancestor, resolve
-from covey.git.carry import Blocked, Hold, Intent, Move
-from covey.git.checkouts import Checkout
+from covey.git import refs
+from covey.git.candidates.candidates import is_ancestor, resolve
+from covey.git.identity import LANDED, LANDED_SINCE, TASK_BRANCHES
+from covey.git.landing import fast_forward
+from covey.git.landing.fast_forward import Blocked, Hold, Intent, Move
 from covey.git.project import Project
 from covey.git.refs import Order
 from covey.git.run import complaint
+from covey.git.worktrees import checkouts, worktree_admin
+from covey.git.worktrees.checkouts import Checkout
 from covey.values import dataclass
 
-LANDED = "refs/covey/landed"
-"""The newest commit that passed the gate while main could not follow."""
-SINCE = "refs/covey/landed-since"
-"""Where main was when that was put down: a main that no longer holds this was moved back, and must not be led there."""
-
-PATIENCE = 1.0
-LOOKS = 10
-STALE = 600.0
+LOCK_WAIT_S = 1.0
+MAX_LOOKS = 10
+STALE_LOCK_S = 600.0
 """A lock that is older than this belongs to nobody who is about to end."""
 _LIBC = ctypes.CDLL(None)
 
@@ -46,7 +45,7 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MainMoved:
     """Main is not where it was expected to be, or not there at all."""
 
     main: str | None
@@ -61,7 +60,7 @@ class Line:
     diverged: bool
 
 
-Outcome = Landed | Waits | Moved
+Outcome = Landed | Waits | MainMoved
 
 
 def land(project: Project, main: str, expected: str, commit: str) -> Outcome:
@@ -71,7 +70,7 @@ def land(project: Project, main: str, expected: str, commit: str) -> Outcome:
     recover(project)
     make_durable(project)
     intent = Intent(main, expected, commit)
-    for _ in range(LOOKS):
+    for _ in range(MAX_LOOKS):
         outcome = _land(project, intent)
         if outcome is not None:
             return outcome
@@ -82,7 +81,7 @@ def recover(project: Project) -> list[Outcome]:
     """Finish or undo the moves that a crash left half done, and give back their locks."""
     outcomes = []
     for checkout in checkouts.of_people(project):
-        intent = carry.left_behind(checkout.folder) if checkout.path.is_dir() else None
+        intent = fast_forward.left_behind(checkout.folder) if checkout.path.is_dir() else None
         if intent is not None:
             outcome = _join(project, checkout, intent) if intent.late else _land_in(project, checkout, intent)
             outcomes.append(outcome or Waits((), f"{checkout.path} changes at this moment."))
@@ -109,7 +108,7 @@ def landed_line(project: Project, main: str) -> Line:
     if is_ancestor(project, landed, at):
         drop_landed(project, landed)
         return Line(at, at, diverged=False)
-    since = resolve(project, SINCE)
+    since = resolve(project, LANDED_SINCE)
     moved_back = since is not None and not is_ancestor(project, since, at)
     return Line(at, landed, diverged=moved_back or not is_ancestor(project, at, landed))
 
@@ -117,13 +116,13 @@ def landed_line(project: Project, main: str) -> Line:
 def put_landed(project: Project, commit: str, expected: str | None, main: str | None = None) -> None:
     """Let the queue build on `commit`, with main where it is; refused when another than `expected` is there."""
     make_durable(project)
-    since = [Order(SINCE, main)] if main else []
+    since = [Order(LANDED_SINCE, main)] if main else []
     _swap(project, Order(LANDED, commit, expected or ""), *since)
 
 
 def drop_landed(project: Project, expected: str) -> None:
     """Forget the landed commit; refused when another than `expected` is there."""
-    _swap(project, Order(LANDED, None, expected), Order(SINCE, None))
+    _swap(project, Order(LANDED, None, expected), Order(LANDED_SINCE, None))
 
 
 def follow(project: Project, main: str, head: str | None = None) -> Outcome | None:
@@ -133,11 +132,11 @@ def follow(project: Project, main: str, head: str | None = None) -> Outcome | No
     """
     line = landed_line(project, main)
     if head is not None and line.head not in (head, line.main):
-        return Moved(line.main)
+        return MainMoved(line.main)
     if line.main is None or line.head is None or line.head == line.main:
-        return None if line.main is not None or line.head is None else Moved(None)
+        return None if line.main is not None or line.head is None else MainMoved(None)
     if line.diverged:
-        return Moved(line.main)
+        return MainMoved(line.main)
     outcome = land(project, main, line.main, line.head)
     if isinstance(outcome, Landed):
         drop_landed(project, line.head)
@@ -170,7 +169,7 @@ def _land(project: Project, intent: Intent) -> Outcome | None:
 def _land_in(project: Project, checkout: Checkout, intent: Intent) -> Outcome | None:
     """Move main together with the one checkout that holds it, both under lock."""
     locks = (checkout.folder / "HEAD.lock", project.common / f"refs/heads/{intent.main}.lock")
-    hold = carry.take(checkout, replace(intent, locks=tuple(map(str, locks))), PATIENCE)
+    hold = fast_forward.take(checkout, replace(intent, locks=tuple(map(str, locks))), LOCK_WAIT_S)
     if hold is None:
         return _unless_done(
             project, intent, f"Another git command is at work in {checkout.path}, or left its index.lock."
@@ -178,7 +177,7 @@ def _land_in(project: Project, checkout: Checkout, intent: Intent) -> Outcome | 
     with hold:
         outcome = _move(project, hold)
         if hold.interrupted and not isinstance(outcome, Landed):
-            carry.undo(hold)
+            fast_forward.undo(hold)
     return outcome
 
 
@@ -190,16 +189,16 @@ def _move(project: Project, hold: Hold) -> Outcome | None:
     with Move(hold) as move:
         if not move.prepared:
             return _unless_done(project, intent, f"{intent.main} cannot be moved: {move.said()}.")
-        if not checkouts.is_on(checkout, intent.main):
+        if not checkouts.is_on(checkout.folder, intent.main):
             return None
-        blocked = carry.carry(hold)
+        blocked = fast_forward.carry(hold)
         if blocked is not None:
             return _waits(checkout, intent, blocked)
         # From here on the checkout is there already: if this fails, the next landing only has to move the branch.
         hold.broken = True
         move.commit()
         hold.broken = False
-        carry.linger(move.took, [checkout.path])
+        fast_forward.linger(move.took, [checkout.path])
     return Landed(intent.commit)
 
 
@@ -215,7 +214,7 @@ def _unless_done(project: Project, intent: Intent, sentence: str) -> Outcome:
     at = resolve(project, f"refs/heads/{intent.main}")
     if at is not None and at != intent.expected and is_ancestor(project, intent.commit, at):
         return Landed(intent.commit)
-    return Moved(at) if at != intent.expected else Waits((), sentence)
+    return MainMoved(at) if at != intent.expected else Waits((), sentence)
 
 
 def _land_aside(project: Project, intent: Intent) -> Outcome | None:
@@ -223,7 +222,7 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
     with contextlib.ExitStack() as stack:
         held, unheld = [], []
         for checkout in _elsewhere(project):
-            hold = None if _is_of_a_session(checkout) else carry.take(checkout, None, PATIENCE)
+            hold = None if _is_of_a_session(checkout) else fast_forward.take(checkout, None, LOCK_WAIT_S)
             if hold is not None:
                 held.append(stack.enter_context(hold))
             elif _may_be_switching(checkout):
@@ -232,16 +231,16 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
                 )
             else:
                 unheld.append(checkout)
-            if checkouts.is_on(checkout, intent.main):
+            if checkouts.is_on(checkout.folder, intent.main):
                 return None
         began = time.monotonic()
         if not _set_main(project, intent, intent.commit, intent.expected):
             return _unless_done(project, intent, f"{intent.main} is locked by another git command.")
-        carry.linger(time.monotonic() - began, [hold.checkout.path for hold in held])
+        fast_forward.linger(time.monotonic() - began, [hold.checkout.path for hold in held])
         # One that had set out before we had its lock has old files on the new main, until it is taken along.
         waits = [outcome for hold in held if isinstance(outcome := _join_held(project, hold, intent), Waits)]
     _await_switches(unheld)
-    came = [checkout for checkout in unheld if checkouts.is_on(checkout, intent.main)]
+    came = [checkout for checkout in unheld if checkouts.is_on(checkout.folder, intent.main)]
     waits += [outcome for checkout in came if isinstance(outcome := _join(project, checkout, intent), Waits)]
     if waits and _set_main(project, intent, intent.expected, intent.commit):
         return waits[0]
@@ -254,8 +253,8 @@ def _elsewhere(project: Project) -> list[Checkout]:
 
 
 def _is_of_a_session(checkout: Checkout) -> bool:
-    """Say whether a checkout is at work on a task: agents shall not meet our lock, and have no business on main."""
-    return (entries.branch(checkout.folder) or "").startswith("covey/")
+    """Say whether a checkout is at work on a task: agents must not meet our lock, and have no business on main."""
+    return (worktree_admin.branch(checkout.folder) or "").startswith(TASK_BRANCHES)
 
 
 def _may_be_switching(checkout: Checkout) -> bool:
@@ -263,16 +262,14 @@ def _may_be_switching(checkout: Checkout) -> bool:
 
     That one stays empty until its end, while `git commit -a` fills it before the editor opens; an old one is a wreck.
     """
-    try:
-        lock = os.stat(checkout.folder / "index.lock")
-    except OSError:
-        return not _is_of_a_session(checkout)
-    return not _is_of_a_session(checkout) and lock.st_size == 0 and time.time() - lock.st_mtime < STALE
+    lock = files.status(checkout.folder / "index.lock", follow=True)
+    is_wreck = lock is not None and (lock.st_size > 0 or time.time() - lock.st_mtime >= STALE_LOCK_S)
+    return not is_wreck and not _is_of_a_session(checkout)
 
 
 def _join(project: Project, checkout: Checkout, intent: Intent) -> Outcome | None:
     """Bring a checkout to main that was made from main's old commit while main moved."""
-    hold = carry.take(checkout, replace(intent, late=True), PATIENCE)
+    hold = fast_forward.take(checkout, replace(intent, late=True), LOCK_WAIT_S)
     if hold is None:
         return Waits((), f"Another git command is at work in {checkout.path}.")
     with hold:
@@ -280,13 +277,14 @@ def _join(project: Project, checkout: Checkout, intent: Intent) -> Outcome | Non
 
 
 def _join_held(project: Project, hold: Hold, intent: Intent) -> Outcome | None:
-    if checkouts.is_on(hold.checkout, intent.main) and resolve(project, f"refs/heads/{intent.main}") == intent.commit:
+    at = resolve(project, f"refs/heads/{intent.main}")
+    if at == intent.commit and checkouts.is_on(hold.checkout.folder, intent.main):
         if not hold.interrupted:
             hold.mean(replace(intent, late=True))
-        blocked = carry.carry(hold)
+        blocked = fast_forward.carry(hold)
         return Landed(intent.commit) if blocked is None else _waits(hold.checkout, intent, blocked)
     if hold.interrupted:
-        carry.undo(hold)
+        fast_forward.undo(hold)
     return None
 
 
@@ -297,14 +295,9 @@ def _set_main(project: Project, intent: Intent, commit: str, expected: str) -> b
 
 def _await_switches(unheld: list[Checkout]) -> None:
     """Wait until the commands that change a checkout at this moment have ended: one may be on its way to main."""
-    deadline = time.monotonic() + PATIENCE
-    locks = [checkout.folder / "index.lock" for checkout in unheld]
-    while any(_is_fresh(lock) for lock in locks) and time.monotonic() < deadline:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while time.monotonic() < deadline:
+        found = [files.status(checkout.folder / "index.lock", follow=True) for checkout in unheld]
+        if not any(lock is not None and time.time() - lock.st_mtime < STALE_LOCK_S for lock in found):
+            return
         time.sleep(0.005)
-
-
-def _is_fresh(lock: os.PathLike[str]) -> bool:
-    try:
-        return time.time() - os.stat(lock).st_mtime < STALE
-    except OSError:
-        return False

@@ -12,11 +12,13 @@ import time
 from itertools import takewhile
 
 from covey.errors import Refused
-from covey.git import entries, refs
-from covey.git.candidates import resolve
+from covey.git import refs
+from covey.git.candidates.candidates import resolve
+from covey.git.identity import SESSION_DOMAIN, kept_ref
 from covey.git.project import Project
-from covey.git.refs import KEPT, SESSIONS, Moved, Order
+from covey.git.refs import Order, RefMove
 from covey.git.run import try_git
+from covey.git.worktrees import worktree_admin
 from covey.values import dataclass
 
 NOTED_WITHIN_S = 1.0
@@ -60,11 +62,11 @@ def look_after(project: Project, branch: str, known: str | None, landed: str | N
         return None
     if before is None or before == moves[-1].new:
         return None
-    kept = _kept(branch, moves[-1].new)
+    kept = kept_ref(branch, moves[-1].new)
     orders = (Order(kept, moves[-1].new), Order(name, before, moves[-1].new))
     if refs.change(project, *orders, message=_MESSAGE).returncode != 0:
         return None  # it is not there any more, or what was there before is gone
-    by = foreign[-1].email.removesuffix(SESSIONS)
+    by = foreign[-1].email.removesuffix(SESSION_DOMAIN)
     return PutBack(branch, before, "moved", by, kept)
 
 
@@ -102,11 +104,11 @@ def bring_back(project: Project, branch: str, known: str) -> PutBack | None:
 
     A rename by git takes the checkout along, so that nobody stands on the old name then.
     """
-    if entries.branch(project.common) != branch or resolve(project, known) is None:
+    if worktree_admin.branch(project.common) != branch or resolve(project, known) is None:
         return None
     name = f"refs/heads/{branch}"
     below = refs.values(project, f"{name}/")  # git lets nobody make these while the branch is there
-    aside = [order for each, at in below.items() for order in (Order(_kept(branch, at), at), Order(each, None, at))]
+    aside = [order for each, at in below.items() for order in (Order(kept_ref(branch, at), at), Order(each, None, at))]
     if aside and refs.change(project, *aside).returncode != 0:
         return None
     if refs.change(project, Order(name, known, ""), message=_MESSAGE).returncode != 0:
@@ -114,7 +116,7 @@ def bring_back(project: Project, branch: str, known: str) -> PutBack | None:
     return PutBack(branch, known, "deleted")
 
 
-def sessions_last(moves: list[Moved]) -> list[Moved]:
+def sessions_last(moves: list[RefMove]) -> list[RefMove]:
     """Return the moves at the end of a reflog that sessions made, the oldest first."""
     return list(takewhile(refs.is_of_a_session, reversed(moves)))[::-1]
 
@@ -126,12 +128,8 @@ def _straighten(project: Project, branch: str, what: str, before: str | None) ->
             hint="Name in covey.toml the branch for which it stands, or make it a plain one.",
         )
     at = refs.resolved(project, f"refs/heads/{branch}")
-    kept = _kept(branch, at) if at not in (None, before) else ""
+    kept = kept_ref(branch, at) if at not in (None, before) else ""
     if at is not None and kept and refs.change(project, Order(kept, at)).returncode != 0:
         return None
     made = refs.untwist(project, f"refs/heads/{branch}", before)
     return None if made is None or made.value is None else PutBack(branch, before, what, kept=kept)
-
-
-def _kept(branch: str, commit: str) -> str:
-    return f"{KEPT}{branch.replace('/', '-')}-{commit[:12]}"

@@ -11,17 +11,17 @@ from subprocess import CompletedProcess
 
 from covey.errors import ToolFailed
 from covey.git import refs
-from covey.git.candidates import is_ancestor, resolve
-from covey.git.guard import read_settings
+from covey.git.candidates.candidates import is_ancestor, is_held, resolve
+from covey.git.guard.guard import read_settings
+from covey.git.identity import FETCH_ONLY, FETCHED_MAIN
 from covey.git.project import Project
 from covey.git.run import complaint, settings, try_git
-from covey.git.upstream import silent_env
+from covey.git.worktrees.upstream import silent_env
 from covey.values import dataclass
 
-PATIENCE = 120.0
-SHORTEST = 1.0
-FETCHED = "refs/covey/fetched"
-SAID = 300
+PUSH_TIMEOUT_S = 120.0
+MIN_TIMEOUT_S = 1.0
+MAX_SAID_CHARS = 300
 """Characters of what a remote says that are told."""
 
 
@@ -50,7 +50,13 @@ Outcome = Pushed | Behind | Failed
 
 
 def push(
-    project: Project, remote: str, branch: str, commit: str, expected: str | None = None, *, patience: float = PATIENCE
+    project: Project,
+    remote: str,
+    branch: str,
+    commit: str,
+    expected: str | None = None,
+    *,
+    patience: float = PUSH_TIMEOUT_S,
 ) -> Outcome:
     """Bring a branch of a remote forward to `commit`; pushing twice is pushing once.
 
@@ -61,7 +67,7 @@ def push(
         there = _look(project, remote, branch, deadline)
         if there == commit:
             return Pushed(commit)
-        if there is not None and not _is_known(project, there, commit):
+        if there is not None and not is_held(project, there, commit):
             return _fetch(project, remote, branch, commit, deadline)
         if expected is not None and there != expected and (there is None or is_ancestor(project, there, expected)):
             where = "deleted" if there is None else f"moved back to {there[:12]}"
@@ -88,20 +94,11 @@ def _look(project: Project, remote: str, branch: str, deadline: float) -> str | 
     return next((commit for commit, name in lines if name == f"refs/heads/{branch}"), None)
 
 
-def _is_known(project: Project, there: str, commit: str) -> bool:
-    """Say whether `commit` holds what the remote has."""
-    return resolve(project, there) is not None and is_ancestor(project, there, commit)
-
-
 def _fetch(project: Project, remote: str, branch: str, commit: str, deadline: float) -> Outcome:
-    words = (
-        "-c", "core.hooksPath=/dev/null", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-head-ok",
-        "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=", "--", remote,
-        f"+refs/heads/{branch}:{FETCHED}",
-    )  # fmt: skip
-    refs.untwist(project, FETCHED)  # or what it stands for would be overwritten
+    words = (*FETCH_ONLY, "--update-head-ok", "--", remote, f"+refs/heads/{branch}:{FETCHED_MAIN}")
+    refs.untwist(project, FETCHED_MAIN)  # or what it stands for would be overwritten
     done = _ask(project, words, deadline)
-    there = resolve(project, FETCHED) if done.returncode == 0 else None
+    there = resolve(project, FETCHED_MAIN) if done.returncode == 0 else None
     if there is None:
         return Failed(f"{branch} on {remote} has what we lack, and could not be fetched: {complaint(done)}.")
     if is_ancestor(project, there, commit):
@@ -110,7 +107,7 @@ def _fetch(project: Project, remote: str, branch: str, commit: str, deadline: fl
 
 
 def _ask(project: Project, words: tuple[str, ...], deadline: float) -> CompletedProcess[bytes]:
-    left = max(SHORTEST, deadline - time.monotonic())
+    left = max(MIN_TIMEOUT_S, deadline - time.monotonic())
     # Where the user stands when they push, and without git's folder by name: their hook may look into others.
     hooks = {"core.hooksPath": str(read_settings(project).hooks)} if words[0] == "push" else {}
     env = silent_env(project) | settings(hooks)
@@ -128,4 +125,4 @@ def _said(printed: bytes) -> str:
     lines = (line.removeprefix("remote:").strip() for line in printed.decode(errors="replace").splitlines()
              if line.startswith("remote:"))  # fmt: skip
     told = " ".join(line for line in lines if line and not line.startswith("error: hook declined"))
-    return f' It says: "{told[:SAID]}"' if told else ""
+    return f' It says: "{told[:MAX_SAID_CHARS]}"' if told else ""

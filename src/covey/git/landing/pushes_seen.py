@@ -6,22 +6,22 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from covey.core import pushes
-from covey.core.pushes import Push
+from covey.core.people.commands import pushes
+from covey.core.people.commands.pushes import Push
 from covey.errors import ToolFailed
 from covey.git import refs
-from covey.git.candidates import is_ancestor, resolve
-from covey.git.guard import read_settings
+from covey.git.candidates.candidates import is_held
+from covey.git.identity import session_author
 from covey.git.project import Project
 from covey.git.run import try_git
-from covey.git.upstream import silent_env
+from covey.git.worktrees.upstream import silent_env
 
 BY_PUSH = "update by push"
 """What git notes in the reflog of a remote's branch that it has pushed to."""
 REMOTES = "refs/remotes/"
-LOOK_S = 10.0
+REMOTE_TIMEOUT_S = 10.0
 """Seconds in which a remote has to tell its refs."""
-MAX_COMMITS = 1000
+MAX_SOUGHT_COMMITS = 1000
 """Commits of a run that are looked for at the remotes, the newest."""
 
 
@@ -36,7 +36,7 @@ def about_to(project: Project, remote: str, url: str, told: str) -> Push:
     for line in told.splitlines():
         _, new, ref, old = line.split(" ")
         deleted = not new.strip("0")
-        forced = bool(old.strip("0")) and not deleted and not _goes_forward(project, old, new)
+        forced = bool(old.strip("0")) and not deleted and not is_held(project, old, new)
         found.append(pushes.ref(ref, forced=forced, deleted=deleted))
     return Push(name, tuple(found))
 
@@ -46,17 +46,13 @@ def _addresses(project: Project, remote: str) -> list[str]:
     return asked.stdout.decode(errors="replace").splitlines() if asked.returncode == 0 else []
 
 
-def _goes_forward(project: Project, old: str, new: str) -> bool:
-    return resolve(project, old) is not None and is_ancestor(project, old, new)
-
-
 def noted(project: Project, session: str, since: float) -> list[Push]:
     """Return what a session has pushed since a time, as the reflogs of the remotes' branches tell."""
     found: dict[str, list[str]] = {}
     for name, move in _pushes_noted(project):
-        if move.email == f"{session}{refs.SESSIONS}" and move.at >= int(since):
+        if move.email == session_author(session)[1] and move.at >= int(since):
             remote, _, branch = name.removeprefix(REMOTES).partition("/")
-            forced = bool(move.old.strip("0")) and not _goes_forward(project, move.old, move.new)
+            forced = bool(move.old.strip("0")) and not is_held(project, move.old, move.new)
             found.setdefault(remote, []).append(pushes.ref(branch, forced=forced))
     return [Push(remote, tuple(dict.fromkeys(branches))) for remote, branches in found.items()]
 
@@ -78,19 +74,14 @@ def seen(project: Project, remotes: Iterable[str], commits: set[str]) -> list[Pu
     return found
 
 
-def remotes(project: Project) -> tuple[str, ...]:
-    """Return the remotes that the repository knows."""
-    return read_settings(project).remotes
-
-
 def made(project: Project, base: str, head: str, main: str) -> set[str]:
     """Return the commits of a branch that neither its beginning nor main has, the newest of very many."""
-    words = ("rev-list", f"--max-count={MAX_COMMITS}", head, f"^{base}", f"^refs/heads/{main}", "--")
+    words = ("rev-list", f"--max-count={MAX_SOUGHT_COMMITS}", head, f"^{base}", f"^refs/heads/{main}", "--")
     asked = try_git(*words, at=project.common)
     return set(asked.stdout.decode().split()) if asked.returncode == 0 else set()
 
 
-def _pushes_noted(project: Project) -> Iterator[tuple[str, refs.Moved]]:
+def _pushes_noted(project: Project) -> Iterator[tuple[str, refs.RefMove]]:
     top = project.common / "logs" / REMOTES
     for folder, _, names in os.walk(top):
         for name in names:
@@ -102,7 +93,9 @@ def _pushes_noted(project: Project) -> Iterator[tuple[str, refs.Moved]]:
 
 def _listed(project: Project, remote: str, env: dict[str, str]) -> list[tuple[str, str]]:
     try:
-        asked = try_git("ls-remote", "--refs", "--", remote, at=project.common, env=env, patience=LOOK_S, apart=True)
+        asked = try_git(
+            "ls-remote", "--refs", "--", remote, at=project.common, env=env, patience=REMOTE_TIMEOUT_S, apart=True
+        )
     except ToolFailed:
         return []
     lines = (line.split("\t") for line in asked.stdout.decode(errors="replace").splitlines())

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 
+from covey import files
 from covey.errors import ToolFailed
-from covey.git.rescue_look import SPECIAL, LeftOut
+from covey.git.rescue.scan import SPECIAL, LeftOut
 
-WHOLE = 64 * 1024 * 1024
+MAX_WHOLE_BYTES = 64 * 1024 * 1024
 """Bytes of a file up to which it is read at once, so that one that changes meanwhile does no harm."""
 
 
@@ -40,7 +41,7 @@ def _add(tar: tarfile.TarFile, root: bytes, path: bytes) -> None:
         tar.addfile(entry)
         return
     with open(os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        if entry.size > WHOLE:
+        if entry.size > MAX_WHOLE_BYTES:
             tar.addfile(entry, file)
             return
         content = file.read()
@@ -66,11 +67,8 @@ def size_below(root: Path, path: bytes) -> int:
     """Return how many bytes a file, or all files of a folder, have."""
     total = 0
     for found in _below(os.fsencode(root), [path]):
-        try:
-            status = os.lstat(os.path.join(os.fsencode(root), found))
-        except OSError:
-            continue
-        total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        status = files.status(os.path.join(os.fsencode(root), found))
+        total += status.st_size if status is not None and stat.S_ISREG(status.st_mode) else 0
     return total
 
 
@@ -81,10 +79,22 @@ def read_tar(content: bytes, target: Path, *, without: Iterable[str] = ()) -> No
         with tarfile.open(fileobj=BytesIO(content), encoding="utf-8", errors="surrogateescape") as tar:
             members = [entry for entry in tar if entry.name.split("/")[0] not in skipped]
             for entry in members:
-                if entry.name.startswith("/") or ".." in entry.name.split("/"):
-                    raise ToolFailed(f"A kept folder names a place outside of itself: {entry.name!r}.")
+                _must_be_inside(entry.name)
+                if entry.islnk():
+                    _must_be_inside(entry.linkname)
             # As an attribute, since the argument came only with a patch release of Python 3.11.
-            tar.extraction_filter = lambda member, _: member
+            tar.extraction_filter = _as_it_was
             tar.extractall(target, members, numeric_owner=True)
     except tarfile.TarError as error:
         raise ToolFailed(f"A kept folder cannot be read: {error}.") from error
+
+
+def _must_be_inside(name: str) -> None:
+    if name.startswith("/") or ".." in name.split("/"):
+        raise ToolFailed(f"A kept folder names a place outside of itself: {name!r}.")
+
+
+def _as_it_was(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """Let tarfile refuse what a link would lead out of the folder, and give the rest the mode that it had."""
+    tarfile.tar_filter(member, folder)
+    return member

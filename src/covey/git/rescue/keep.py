@@ -9,16 +9,18 @@ from collections.abc import Collection, Iterable
 from dataclasses import field
 from pathlib import Path
 
-from covey.errors import ToolFailed
-from covey.git.rescue_git import NotWhole, PrivateGit, refs_git
-from covey.git.rescue_look import (
+from covey.git import objects
+from covey.git.identity import RESCUE_REFS
+from covey.git.rescue.archive import size_below
+from covey.git.rescue.rescue_repository import NotWhole, PrivateGit, refs_git
+from covey.git.rescue.scan import (
     BEYOND,
     GITLINK,
     SKIPPED,
     SPECIAL,
     SYMLINK,
     Disk,
-    Found,
+    FoundFile,
     LeftOut,
     Place,
     Staged,
@@ -26,17 +28,16 @@ from covey.git.rescue_look import (
     noted_of,
     reflog_lines,
 )
-from covey.git.rescue_tar import size_below, write_tar
-from covey.git.run import complaint
+from covey.git.run import checked
 from covey.values import dataclass
 
-LARGE = 32 * 1024 * 1024
+GIT_READS_BYTES = 32 * 1024 * 1024
 """Bytes from which on git reads a file itself; smaller ones are handed to it many at a time."""
-SMUDGED = 1024 * 1024
+LEFT_TO_FILTER_BYTES = 1024 * 1024
 """Bytes from which on an unchanged file with a filter of its own (LFS) is left to that filter."""
-MOVES = 1000
+MAX_HEAD_MOVES = 1000
 """Moves of HEAD that are followed back for commits that nothing else reaches."""
-STATE = (
+WORKTREE_STATE = (
     "HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_*", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "AUTO_MERGE",
     "BISECT_*", "SQUASH_MSG", "COMMIT_EDITMSG", "rebase-merge", "rebase-apply", "sequencer", "logs/HEAD",
     "refs/bisect", "refs/worktree", "refs/rewritten", "config.worktree", "info/sparse-checkout", "sharedindex.*",
@@ -59,7 +60,7 @@ class Entry:
     oid: str
     size: int
     reason: bool = True
-    """Whether it would be lost; an unchanged file that a filter converts is stored, and is no reason to."""
+    """Whether it would be lost; an unchanged file that a filter converts is stored, but does not cause a rescue."""
 
 
 @dataclass
@@ -87,11 +88,11 @@ class Blobs:
 
     def add(self, content: bytes) -> str:
         """Return the name of a content that will be there after `flush`."""
-        oid = self._git.blob_name(content)
+        oid = objects.name_of("blob", content, len(self._git.zero))
         if oid not in self._pending:
             self._pending[oid] = content
             self._size += len(content)
-            if self._size > LARGE:
+            if self._size > GIT_READS_BYTES:
                 self.flush()
         return oid
 
@@ -120,13 +121,8 @@ def keep_files(
     stored = 0
     for path, found in disk.files.items():
         known = base.get(path)
-        if path in clean and known is not None:
-            converts = filtered.get(path)
-            if converts is None and (found.stat.st_size == known.size):
-                continue
-            if converts == "filter" and found.stat.st_size > SMUDGED:
-                kept.smudged.append(path)
-                continue
+        if path in clean and known is not None and _is_as_committed(path, found, known, filtered.get(path), kept):
+            continue
         if known is None and path not in index and not found.untracked:
             ignored.append((found.cache, found.stat.st_size, path))
             continue
@@ -194,7 +190,7 @@ def git_mode(status: os.stat_result) -> int:
 
 
 def _store(
-    git: PrivateGit, blobs: Blobs, path: bytes, found: Found, status: str, kept: Kept, *, reason: bool = True
+    git: PrivateGit, blobs: Blobs, path: bytes, found: FoundFile, status: str, kept: Kept, *, reason: bool = True
 ) -> Entry | None:
     """Store one file as it lies on disk; None if it has gone, or cannot be read and is noted as left out."""
     full = os.path.join(os.fsencode(git.worktree), path)
@@ -202,7 +198,7 @@ def _store(
     try:
         if mode == SYMLINK:
             content = os.readlink(full)
-        elif found.stat.st_size > LARGE:
+        elif found.stat.st_size > GIT_READS_BYTES:
             return Entry(path, status, mode, _store_large(git, full), found.stat.st_size, reason)
         else:
             content = _read(full)
@@ -219,8 +215,7 @@ def _store_large(git: PrivateGit, full: bytes) -> str:
     done = git.ask("hash-object", "-w", "--no-filters", "--", os.fsdecode(full))
     if done.returncode != 0:
         os.close(os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))  # raises if the file is to blame
-        raise ToolFailed(f"git hash-object failed: {complaint(done)}.")
-    return done.stdout.decode().strip()
+    return checked("hash-object", done).decode().strip()
 
 
 def _read(full: bytes) -> bytes:
@@ -234,7 +229,7 @@ def _read(full: bytes) -> bytes:
 def _keep_ignored(
     git: PrivateGit, blobs: Blobs, disk: Disk, ignored: list[tuple[bool, int, bytes]], limit: int, kept: Kept
 ) -> None:
-    """Store what is ignored, what is no cache first and the smallest first, up to a number of bytes in all."""
+    """Store ignored files up to a number of bytes in all: caches last, the smallest first."""
     total = 0
     kept.caches_only = all(cache for cache, _, _ in ignored)
     for _, size, path in sorted(ignored):
@@ -250,6 +245,16 @@ def _keep_ignored(
                 total += entry.size
 
 
+def _is_as_committed(path: bytes, found: FoundFile, known: Tracked, converts: str | None, kept: Kept) -> bool:
+    """Say whether a file that git noted as clean need not be stored; one that a filter made large is noted."""
+    if converts is None:
+        return found.stat.st_size == known.size
+    if converts == "filter" and found.stat.st_size > LEFT_TO_FILTER_BYTES:
+        kept.smudged.append(path)
+        return True
+    return False
+
+
 def _note_deleted(
     git: PrivateGit, base: dict[bytes, Tracked], index: dict[bytes, list[Staged]], disk: Disk, kept: Kept
 ) -> None:
@@ -260,11 +265,8 @@ def _note_deleted(
         if (unread and path.startswith(unread)) or (known.mode == GITLINK and _is_bare_link(path, disk)):
             continue
         skipped = any(entry.flags & SKIPPED for entry in index.get(path, []))
-        kept.entries.append(Entry(path, "deleted", 0, git.zero, 0, reason=not skipped and not _is_link(path, disk)))
-
-
-def _is_link(path: bytes, disk: Disk) -> bool:
-    return path + b"/.git" in disk.repositories
+        is_link = path + b"/.git" in disk.repositories
+        kept.entries.append(Entry(path, "deleted", 0, git.zero, 0, reason=not skipped and not is_link))
 
 
 def _is_bare_link(path: bytes, disk: Disk) -> bool:
@@ -292,7 +294,7 @@ def state_of(place: Place) -> list[Path]:
     own = place.own
     if own is None:
         return []
-    found = [path for pattern in STATE for path in sorted(own.glob(pattern)) if os.path.lexists(path)]
+    found = [path for pattern in WORKTREE_STATE for path in sorted(own.glob(pattern)) if os.path.lexists(path)]
     linked = own.parent.name == "worktrees"
     return found + ([own / "modules"] if linked and (own / "modules").is_dir() else [])
 
@@ -306,13 +308,13 @@ def named_objects(place: Place, state: list[Path]) -> set[str]:
     """Return the names of objects that the worktree's own files mention, and of its last moves."""
     named: set[str] = set()
     if place.own is not None:
-        for old, new in reflog_lines(place.own)[-MOVES:]:
+        for old, new in reflog_lines(place.own)[-MAX_HEAD_MOVES:]:
             named |= {old, new}
     for path in state:
         if path.name in ("modules", "FETCH_HEAD") or path.name.startswith("sharedindex."):
             continue
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if file.is_file() and file.parent.name != "logs" and file.stat().st_size <= LARGE:
+            if file.is_file() and file.parent.name != "logs" and file.stat().st_size <= GIT_READS_BYTES:
                 named |= {match.decode() for match in _OID.findall(_read(os.fsencode(file)))}
     return named
 
@@ -324,7 +326,7 @@ def kinds_of(git: PrivateGit, oids: Iterable[str]) -> dict[str, str]:
     return {words[0]: words[1] for words in lines if len(words) == 3}
 
 
-def unreached(git: PrivateGit, commits: Iterable[str], session: str, safe: Collection[str] = ()) -> list[str]:
+def unreached(git: PrivateGit, commits: Iterable[str], session: str | None, safe: Collection[str] = ()) -> list[str]:
     """Return the least commits that reach all those which no branch, tag or earlier rescue of the session reaches.
 
     Nor do those count that are `safe`, or older than these.
@@ -339,27 +341,16 @@ def unreached(git: PrivateGit, commits: Iterable[str], session: str, safe: Colle
     return [commit for commit in parents if commit not in inner]
 
 
-def _walk(git: PrivateGit, commits: list[str], session: str, safe: Collection[str] = ()) -> dict[str, list[str]] | None:
+def _walk(
+    git: PrivateGit, commits: list[str], session: str | None, safe: Collection[str] = ()
+) -> dict[str, list[str]] | None:
     if not commits:
         return {}
-    ours = f"--glob=refs/covey/rescue/{session}/"
+    ours = () if session is None else (f"--glob={RESCUE_REFS}{session}/",)
     lines = "".join([*(f"{commit}\n" for commit in commits), *(f"^{commit}\n" for commit in safe)]).encode()
-    kept = ("--not", "--branches", "--tags", "--remotes", ours)
+    kept = ("--not", "--branches", "--tags", "--remotes", *ours)
     asked = refs_git(git.project, "rev-list", "--topo-order", "--parents", "--stdin", *kept, stdin=lines)
     if asked.returncode != 0:
         return None
     found = (line.split() for line in asked.stdout.decode().splitlines())
     return {words[0]: words[1:] for words in found}
-
-
-def write_tars(git: PrivateGit, jobs: list[tuple[Path, list[bytes]]], kept: Kept) -> list[str]:
-    """Write tars of folders and return their names, all in one call of git."""
-    paths: list[Path] = []
-    for number, (root, names) in enumerate(jobs):
-        path = git.folder / f"{number}.tar"
-        kept.left_out += write_tar(path, root, names)
-        paths.append(path)
-    if not paths:
-        return []
-    lines = "".join(f"{path}\n" for path in paths).encode()
-    return git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=lines).decode().split()

@@ -10,13 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from covey.git.rescue_git import PrivateGit
-from covey.git.rescue_keep import Kept, write_tars, write_work_tree
-from covey.git.rescue_look import GITLINK, Disk, Head, Place, Staged, Tracked
+from covey.git.candidates.candidates import folders_above
+from covey.git.rescue.archive import write_tar
+from covey.git.rescue.keep import Blobs, Kept, write_work_tree
+from covey.git.rescue.rescue_repository import PrivateGit
+from covey.git.rescue.scan import GITLINK, Disk, Head, Place, Staged, Tracked
 from covey.values import dataclass
 
-VERSION = 1
-LISTED = 200
+FORMAT_VERSION = 1
+MAX_LISTED = 200
 """Of what was left out, how much meta.json lists; files.json lists all."""
 
 
@@ -37,7 +39,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Work:
+class FoundWork:
     """All that was found in one worktree."""
 
     place: Place
@@ -50,13 +52,13 @@ class Work:
     raw_index: bytes | None
 
 
-def staged_oids(work: Work) -> set[str]:
+def staged_oids(work: FoundWork) -> set[str]:
     """Return the objects that the index names and HEAD does not have."""
     named = {entry.oid for entries in work.index.values() for entry in entries if entry.mode != GITLINK}
     return named - {known.oid for known in work.base.values()}
 
 
-def staged_paths(work: Work) -> int:
+def staged_paths(work: FoundWork) -> int:
     """Return of how many paths the index has another version than HEAD, or none."""
     if work.raw_index is None or not (work.index or work.base):
         return 0
@@ -80,24 +82,31 @@ class Tars:
     state: str | None
 
 
-def write_parts(git: PrivateGit, work: Work) -> Tars:
+def write_parts(git: PrivateGit, work: FoundWork) -> Tars:
     """Write the tars of a rescue."""
     jobs = [(git.worktree, [path]) for path in work.kept.repositories]
     if work.place.own is not None and work.state:
         own = work.place.own
         jobs.append((own, [os.fsencode(path.relative_to(own)) for path in work.state]))
-    tars = write_tars(git, jobs, work.kept)
+    paths = [git.folder / f"{number}.tar" for number in range(len(jobs))]
+    for path, (root, names) in zip(paths, jobs, strict=True):
+        work.kept.left_out += write_tar(path, root, names)
+    lines = "".join(f"{path}\n" for path in paths).encode()
+    words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+    tars = git.run(*words, stdin=lines).decode().split() if paths else []
     count = len(work.kept.repositories)
     return Tars(tars[:count], tars[count] if len(tars) > count else None)
 
 
-def fingerprint(work: Work, tars: Tars, *, is_underway: bool) -> str:
+def fingerprint(work: FoundWork, tars: Tars, *, is_underway: bool) -> str:
     """Return what two rescues have in common that keep the same, if no commit depends on them."""
     entries = [entry for entry in work.kept.entries if entry.reason]
     index = [
         (path, [(each.mode, each.oid, each.stage, each.flags) for each in staged])
         for path, staged in sorted(work.index.items())
-        if len(staged) > 1 or work.base.get(path) != Tracked(staged[0].mode, staged[0].oid, _size(work, path))
+        if len(staged) > 1
+        or (known := work.base.get(path)) is None
+        or (known.mode, known.oid) != (staged[0].mode, staged[0].oid)
     ]
     of_head = is_underway or index or any(entry.status in ("changed", "deleted", "added") for entry in entries)
     parts = (
@@ -113,14 +122,9 @@ def fingerprint(work: Work, tars: Tars, *, is_underway: bool) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _size(work: Work, path: bytes) -> int:
-    known = work.base.get(path)
-    return known.size if known else -1
-
-
 def write_rescue(
     git: PrivateGit,
-    work: Work,
+    work: FoundWork,
     tars: Tars,
     kinds: dict[str, str],
     staged: int,
@@ -131,7 +135,7 @@ def write_rescue(
     kept = work.kept
     work_tree = write_work_tree(git, work.head.commit, kept)
     meta = {
-        "version": VERSION,
+        "version": FORMAT_VERSION,
         **who,
         "worktree": _text(os.fsencode(git.worktree)),
         "own": None if work.place.own is None else _text(os.fsencode(work.place.own)),
@@ -139,7 +143,7 @@ def write_rescue(
         "head": work.head.commit,
         "counts": asdict(_counts(kept, staged, tips)),
         "nested": [_text(path) for path in kept.repositories],
-        "left_out": _left_out(kept)[:LISTED],
+        "left_out": _left_out(kept)[:MAX_LISTED],
     }
     blobs = [_json(meta), _json(_files(work))] + ([work.raw_index] if work.raw_index is not None else [])
     names = ["meta.json", "files.json", "index"]
@@ -158,7 +162,7 @@ def write_rescue(
 
 def write_note(git: PrivateGit, who: dict[str, Any], commits: int) -> tuple[str, dict[str, Any]]:
     """Write what is said of a worktree that is kept aside, and return its tree."""
-    meta = {"version": VERSION, **who, "counts": asdict(Counts(commits=commits)), "nested": [], "left_out": []}
+    meta = {"version": FORMAT_VERSION, **who, "counts": asdict(Counts(commits=commits)), "nested": [], "left_out": []}
     files: dict[str, Any] = {"files": [], "modes": {}, "folders": [], "checkout": [], "left_out": []}
     oids = _write_blobs(git, [_json(meta), _json(files)])
     names = ("meta.json", "files.json")
@@ -182,12 +186,12 @@ def _left_out(kept: Kept) -> list[dict[str, Any]]:
     return [{"path": _text(entry.path), "size": entry.size, "why": entry.why} for entry in kept.left_out]
 
 
-def _files(work: Work) -> dict[str, Any]:
+def _files(work: FoundWork) -> dict[str, Any]:
     """Return every path that is not as HEAD has it, and what no tree of git can say."""
     disk, kept = work.disk, work.kept
     gone = {entry.path for entry in kept.left_out}
     kept_paths = [path for path in disk.files if path not in gone] + kept.repositories
-    filled = {parent for path in kept_paths for parent in _parents(path)}
+    filled = {folder for path in kept_paths for folder in folders_above(path)}
     modes = {path: stat.S_IMODE(found.stat.st_mode) for path, found in disk.files.items() if _odd_mode(found.stat)}
     modes |= {path: mode for path, mode in disk.folders.items() if mode != 0o755}
     return {
@@ -207,24 +211,20 @@ def _odd_mode(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) not in (0o644, 0o755)
 
 
-def _parents(path: bytes) -> list[bytes]:
-    parts = path.split(b"/")
-    return [b"/".join(parts[:count]) for count in range(1, len(parts))]
-
-
 def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
 def _json(value: dict[str, Any]) -> bytes:
-    # ASCII only: so a name that is no UTF-8 comes back as it was.
+    # ASCII only: so a name that is not UTF-8 comes back as it was.
     return json.dumps(value, indent=1).encode() + b"\n"
 
 
 def _write_blobs(git: PrivateGit, contents: list[bytes]) -> list[str]:
-    parts = [b"blob\ndata %d\n%b\n" % (len(content), content) for content in contents]
-    git.run("fast-import", "--quiet", "--depth=0", stdin=b"".join(parts))
-    return [git.blob_name(content) for content in contents]
+    blobs = Blobs(git)
+    names = [blobs.add(content) for content in contents]
+    blobs.flush()
+    return names
 
 
 def _tree(git: PrivateGit, lines: list[str]) -> str:

@@ -19,19 +19,31 @@ import difflib
 import json
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from covey import memory
+from covey import files, memory
 from covey.errors import CoveyError, NotFound, Refused, ToolFailed
 from covey.git import refs
+from covey.git.identity import RESCUE_REFS
 from covey.git.project import Project
 from covey.git.refs import Order
-from covey.git.rescue_git import LIMITS, Limits, PrivateGit, private_git, refs_git
-from covey.git.rescue_keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
-from covey.git.rescue_look import (
+from covey.git.rescue.keep import is_underway, keep_files, kinds_of, named_objects, state_of, unreached
+from covey.git.rescue.parts import (
+    Counts,
+    FoundWork,
+    fingerprint,
+    staged_oids,
+    staged_paths,
+    write_commit,
+    write_note,
+    write_parts,
+    write_rescue,
+)
+from covey.git.rescue.rescue_repository import LIMITS, Limits, PrivateGit, private_git, refs_git
+from covey.git.rescue.scan import (
     BEYOND,
     GITLINK,
     SPECIAL,
@@ -44,30 +56,16 @@ from covey.git.rescue_look import (
     read_raw_index,
     read_tree,
 )
-from covey.git.rescue_parts import (
-    Counts,
-    Work,
-    fingerprint,
-    staged_oids,
-    staged_paths,
-    write_commit,
-    write_note,
-    write_parts,
-    write_rescue,
-)
-from covey.git.run import complaint
+from covey.git.run import checked, complaint
 from covey.moments import calendar
 from covey.values import dataclass
 
-REFS = "refs/covey/rescue/"
-IGNORED_LIMIT = 100 * 1024 * 1024
+MAX_IGNORED_BYTES = 100 * 1024 * 1024
 """Bytes of ignored files that a rescue keeps, the smallest first."""
-KEEP_DAYS = 14.0
-TRIES = 1000
+NAME_TRIES = 1000
 LARGE_INDEX_BYTES = 200_000
 """An index of some two thousand files."""
-_LARGE = threading.Lock()
-DAY = 86_400.0
+_LARGE_RESCUE = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +99,8 @@ class Details:
     """One rescue with every path in it: `files` and `left_out` have path, status or why, and size."""
 
     rescued: Rescued
+    commits: list[str]
+    """The last of the commits that were on no branch."""
     files: list[dict[str, Any]]
     left_out: list[dict[str, Any]]
 
@@ -113,16 +113,18 @@ def rescue(
     why: str,
     task: str | None = None,
     at: float,
-    ignored_limit: int = IGNORED_LIMIT,
+    ignored_limit: int = MAX_IGNORED_BYTES,
     safe: Collection[str] = (),
     own: Path | None = None,
     limits: Limits = LIMITS,
+    reuses: bool = True,
 ) -> Rescued | None:
     """Keep what git would lose if the worktree were removed, without changing it; None if there is no such thing.
 
     What an earlier rescue of the session keeps already makes no new one: that one is returned, as `again`.
     When this raises, the worktree must stay: something in it could not be kept. `own`: git's folder of the worktree,
-    if that is known; what the worktree itself says of it is not believed then.
+    if that is known; what the worktree itself says of it is not believed then. `reuses`: commits that an earlier rescue
+    of the session keeps are kept by that.
     """
     if not worktree.is_dir():
         return None
@@ -133,7 +135,7 @@ def rescue(
         kinds = kinds_of(git, named_objects(work.place, work.state) | staged_oids(work))
         commits = [oid for oid, kind in kinds.items() if kind == "commit"]
         head = work.head.commit
-        tips = unreached(git, {*commits, *([head] if head else [])}, session, safe)
+        tips = unreached(git, {*commits, *([head] if head else [])}, session if reuses else None, safe)
         staged = staged_paths(work)
         if not (tips or staged or is_underway(work.place) or work.kept.repositories or _would_lose(work)):
             return None
@@ -153,21 +155,18 @@ def rescue(
 @contextlib.contextmanager
 def _turn(own: Path | None) -> Iterator[None]:
     """Let large worktrees be looked at one after another: each needs kilobytes for every file, and the processor."""
-    try:
-        is_large = own is not None and (own / "index").lstat().st_size > LARGE_INDEX_BYTES
-    except OSError:
-        is_large = False
-    if not is_large:
+    index = None if own is None else files.status(own / "index")
+    if index is None or index.st_size <= LARGE_INDEX_BYTES:
         yield
         return
-    with _LARGE:
+    with _LARGE_RESCUE:
         try:
             yield
         finally:
             memory.give_back()
 
 
-def _look(git: PrivateGit, place: Place, ignored_limit: int) -> Work:
+def _look(git: PrivateGit, place: Place, ignored_limit: int) -> FoundWork:
     head = read_head(git.project, place)
     tree = read_tree(git, head.commit)
     if tree is None:
@@ -182,10 +181,10 @@ def _look(git: PrivateGit, place: Place, ignored_limit: int) -> Work:
     links |= {path for path, staged in entries.items() if staged[0].mode == GITLINK}
     disk = look_at_disk(git, base.keys() | entries.keys(), links)
     kept = keep_files(git, base, entries, disk, index_time, ignored_limit)
-    return Work(place, head, base, entries, disk, kept, state_of(place), raw)
+    return FoundWork(place, head, base, entries, disk, kept, state_of(place), raw)
 
 
-def _would_lose(work: Work) -> bool:
+def _would_lose(work: FoundWork) -> bool:
     never_filled = work.raw_index is None and not work.disk.files
     if never_filled:  # made, and its checkout not begun
         return False
@@ -194,7 +193,7 @@ def _would_lose(work: Work) -> bool:
     return lost or _unread(work) or not work.kept.caches_only
 
 
-def _unread(work: Work) -> bool:
+def _unread(work: FoundWork) -> bool:
     return any(entry.why not in (SPECIAL, BEYOND) for entry in work.kept.left_out)
 
 
@@ -224,14 +223,14 @@ def _tips_of(git: PrivateGit, place: Place, session: str) -> list[str]:
 def _name_it(project: Project, session: str, at: float, commit: str) -> str:
     """Give a rescue a name that no other ever had at this moment, and return it."""
     moment = calendar("%Y%m%dT%H%M%SZ", at, utc=True)
-    for number in range(TRIES):
+    for number in range(NAME_TRIES):
         name = f"{session}/{moment}" + (f"-{number}" if number else "")
-        done = refs.change(project, Order(REFS + name, commit, ""))
+        done = refs.change(project, Order(RESCUE_REFS + name, commit, ""))
         if done.returncode == 0:
             return name
-        if refs_git(project, "rev-parse", "--verify", "--quiet", REFS + name).returncode != 0:
-            raise ToolFailed(f"{REFS}{name} could not be made: {complaint(done)}.")
-    raise ToolFailed(f"There are {TRIES} rescues of {session} at {moment} already.")
+        if refs_git(project, "rev-parse", "--verify", "--quiet", RESCUE_REFS + name).returncode != 0:
+            raise ToolFailed(f"{RESCUE_REFS}{name} could not be made: {complaint(done)}.")
+    raise ToolFailed(f"There are {NAME_TRIES} rescues of {session} at {moment} already.")
 
 
 # Finding
@@ -239,43 +238,38 @@ def _name_it(project: Project, session: str, at: float, commit: str) -> str:
 
 def find_rescues(project: Project, session: str | None = None) -> list[Rescued]:
     """Return the rescues there are, of one session or all, the newest first."""
-    below = f"{REFS}{session}/" if session else REFS
+    below = f"{RESCUE_REFS}{session}/" if session else RESCUE_REFS
     listed = refs_git(project, "for-each-ref", "--format=%(objectname) %(refname)", below)
     if listed.returncode != 0:
         raise ToolFailed(f"The rescues cannot be listed: {complaint(listed)}.")
     found = [line.partition(" ")[::2] for line in listed.stdout.decode().splitlines()]
     metas = read_objects(project, [f"{commit}:meta.json" for commit, _ in found])
     rescues = [
-        _described(ref.removeprefix(REFS), commit, json.loads(meta) if meta else {})
+        _described(ref.removeprefix(RESCUE_REFS), commit, json.loads(meta) if meta else {})
         for (commit, ref), meta in zip(found, metas, strict=True)
     ]
     return sorted(rescues, key=lambda one: (one.time, len(one.name), one.name), reverse=True)
 
 
 def _described(name: str, commit: str, meta: dict[str, Any]) -> Rescued:
+    said = ("why", "task", "head", "mark", "aside", "whole", "branch")
     return Rescued(
         name=name,
-        ref=REFS + name,
+        ref=RESCUE_REFS + name,
         commit=commit,
         session=meta.get("session", name.partition("/")[0]),
         time=meta.get("time", 0.0),
-        why=meta.get("why", ""),
-        task=meta.get("task"),
-        branch=meta.get("branch"),
-        head=meta.get("head"),
         counts=Counts(**meta.get("counts", {})),
         nested=tuple(meta.get("nested", ())),
         left_out=tuple(meta.get("left_out", ())),
-        mark=meta.get("mark", ""),
-        aside=meta.get("aside"),
-        whole=meta.get("whole", True),
+        **{part: meta[part] for part in said if part in meta},
     )
 
 
 def find_rescue(project: Project, name: str) -> Rescued:
     """Return the rescue that a name means: session/time, a beginning of that, a session's newest, or the whole ref."""
     every = find_rescues(project)
-    short = name.removeprefix(REFS)
+    short = name.removeprefix(RESCUE_REFS)
     exact = [one for one in every if one.name == short] or [one for one in every if one.session == short][:1]
     if exact:
         return exact[0]
@@ -297,7 +291,9 @@ def show(project: Project, name: str) -> Details:
     if content is None:
         raise ToolFailed(f"{found.ref} is damaged: it has no files.json.")
     files = json.loads(content)
-    return Details(found, files["files"], files["left_out"])
+    parents = checked("rev-parse", refs_git(project, "rev-parse", f"{found.commit}^@")).decode().split()
+    tips = parents[len(parents) - found.counts.commits :]  # before them stands HEAD, unless it is one itself
+    return Details(found, tips, files["files"], files["left_out"])
 
 
 def read_objects(project: Project, names: list[str]) -> list[bytes | None]:
@@ -305,32 +301,21 @@ def read_objects(project: Project, names: list[str]) -> list[bytes | None]:
     if not names:
         return []
     asked = refs_git(project, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
-    if asked.returncode != 0:
-        raise ToolFailed(f"git cat-file failed: {complaint(asked)}.")
+    printed = checked("cat-file", asked)
     contents: list[bytes | None] = []
     at = 0
     for _ in names:
-        end = asked.stdout.index(b"\n", at)
-        words = asked.stdout[at:end].split()
+        end = printed.index(b"\n", at)
+        size = printed[at:end].split()[-1]
         at = end + 1
-        if words[-1] == b"missing":
+        if size == b"missing":
             contents.append(None)
             continue
-        size = int(words[-1])
-        contents.append(asked.stdout[at : at + size])
-        at += size + 1
+        contents.append(printed[at : at + int(size)])
+        at += int(size) + 1
     return contents
 
 
-def expire(
-    project: Project, ended: Callable[[str], float | None], now: float, keep_days: float = KEEP_DAYS
-) -> list[Rescued]:
-    """Remove the rescues of sessions that ended `keep_days` ago, and return them; None means not ended."""
-    gone: list[Rescued] = []
-    for one in find_rescues(project):
-        end = ended(one.session)
-        if end is None or now - max(end, one.time) <= keep_days * DAY:
-            continue
-        if refs.change(project, Order(one.ref, None, one.commit)).returncode == 0:
-            gone.append(one)
-    return gone
+def drop(project: Project, one: Rescued) -> bool:
+    """Remove a rescue if it is still as it was found, and say whether it is gone."""
+    return refs.change(project, Order(one.ref, None, one.commit)).returncode == 0

@@ -6,7 +6,6 @@ are those of a temporary folder, and only the objects are the project's.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shutil
 import subprocess
@@ -17,11 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from covey.errors import ToolFailed
+from covey.git import run
+from covey.git.identity import AUTHOR_AND_COMMITTER, NO_PROMPT
 from covey.git.project import Project
-from covey.git.run import complaint, try_git
+from covey.git.run import checked, named_env, quoted, read_config, try_git
 from covey.values import dataclass
 
-PATIENCE = 1800.0
+RESTORE_TIMEOUT_S = 1800.0
 """Seconds for one git process that brings a rescue back, or lists what there is."""
 MAX_RESCUE_S = 300.0
 """Seconds that one rescue may take; a worktree that needs longer is kept aside as it is."""
@@ -33,8 +34,6 @@ MAX_RESCUE_DEPTH = 500
 """Folders in each other that one rescue enters."""
 
 _SETTINGS = {
-    "core.hooksPath": "/dev/null",
-    "core.fsmonitor": "false",
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
     "core.sparseCheckout": "false",
@@ -50,19 +49,9 @@ _SETTINGS = {
     "core.fsync": "all",
     "core.fsyncMethod": "batch",
     "core.logAllRefUpdates": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
     "checkout.workers": "2",
 }
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "covey"), ("EMAIL", "covey@localhost"))
-}
-_RAW = "* -text -ident !eol !crlf !filter !working-tree-encoding\n"
-"""Attributes that stand above all others, and let git write every file as its object is."""
-
-SCRATCH = "tmp"
+SCRATCH_FOLDER = "tmp"
 """The folder of covey's own in which a rescue that was killed may leave something; the daemon clears it."""
 
 
@@ -85,17 +74,14 @@ LIMITS = Limits()
 
 def quiet(settings: dict[str, str] | None = None) -> dict[str, str]:
     """Return the environment in which git runs nothing but itself, whatever is configured."""
-    named = [*_SETTINGS.items(), *(settings or {}).items()]
-    env = {"GIT_CONFIG_PARAMETERS": "", "GIT_CONFIG_COUNT": str(len(named)), "GIT_TERMINAL_PROMPT": "0"}
-    for number, (key, value) in enumerate(named):
-        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return env | {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
+    own = run.settings({**_SETTINGS, **(settings or {})})
+    return {**own, **NO_PROMPT, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
 
 
 def refs_git(project: Project, *words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run git on the project's refs and objects, with no worktree and no hooks, and return how it ended."""
-    env = quiet() | {"GIT_DIR": str(project.common), "GIT_COMMON_DIR": str(project.common)}
-    return try_git(*words, at=project.common, stdin=stdin, env=env, patience=PATIENCE)
+    env = quiet() | named_env(project.common)
+    return try_git(*words, at=project.common, stdin=stdin, env=env, patience=RESTORE_TIMEOUT_S)
 
 
 @dataclass(frozen=True)
@@ -114,7 +100,7 @@ class PrivateGit:
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise NotWhole(f"It takes longer than {self.limits.seconds:g} s.")
-        return min(left, PATIENCE)
+        return min(left, RESTORE_TIMEOUT_S)
 
     @property
     def index(self) -> Path:
@@ -124,36 +110,21 @@ class PrivateGit:
     @property
     def zero(self) -> str:
         """Return the name of no object."""
-        return "0" * (hashlib.new(self.hash_name, usedforsecurity=False).digest_size * 2)
+        return "0" * (40 if self.hash_name == "sha1" else 64)
 
     def ask(self, *words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         """Run git and return how it ended."""
-        env = quiet() | _IDENTITY
-        env |= {
-            "GIT_DIR": str(self.folder),
-            "GIT_COMMON_DIR": str(self.folder),
-            "GIT_WORK_TREE": str(self.worktree),
-            "GIT_INDEX_FILE": str(self.index),
-            "GIT_OBJECT_DIRECTORY": str(self.project.common / "objects"),
-        }
+        objects = {"GIT_OBJECT_DIRECTORY": str(self.project.common / "objects")}
+        env = quiet() | AUTHOR_AND_COMMITTER | self.named(self.index) | objects
         return try_git(*words, at=self.folder, stdin=stdin, env=env, patience=self.patience())
+
+    def named(self, index: Path) -> dict[str, str]:
+        """Return what names this folder, the worktree and an index to git."""
+        return {**named_env(self.folder, self.worktree), "GIT_INDEX_FILE": str(index)}
 
     def run(self, *words: str, stdin: bytes | None = None) -> bytes:
         """Run git, which must succeed, and return what it prints."""
-        done = self.ask(*words, stdin=stdin)
-        if done.returncode != 0:
-            raise ToolFailed(f"git {words[0]} failed: {complaint(done)}.")
-        return done.stdout
-
-    def blob_name(self, content: bytes) -> str:
-        """Return the name that git gives to a content as it is."""
-        sum_of = hashlib.new(self.hash_name, b"blob %d\0" % len(content), usedforsecurity=False)
-        sum_of.update(content)
-        return sum_of.hexdigest()
-
-    def convert_nothing(self) -> None:
-        """Let git write files as their objects are from here on."""
-        (self.folder / "info" / "attributes").write_text(_RAW)
+        return checked(words[0], self.ask(*words, stdin=stdin))
 
 
 @contextmanager
@@ -163,7 +134,7 @@ def private_git(
     """Make a private repository folder over the project's objects while a rescue or a look needs it."""
     settings = _settings_of(project) if settings is None else settings
     hash_name = settings.get("extensions.objectformat", "sha1")
-    place = project.state / SCRATCH
+    place = project.state / SCRATCH_FOLDER
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="rescue-", dir=place) as name:
         folder = Path(name)
@@ -173,8 +144,7 @@ def private_git(
         version = 0 if hash_name == "sha1" else 1
         lines = ["[core]", f"\trepositoryformatversion = {version}", "\tbare = false"]
         if "core.excludesfile" in settings:
-            quoted = settings["core.excludesfile"].replace("\\", "\\\\").replace('"', '\\"')
-            lines.append(f'\texcludesFile = "{quoted}"')
+            lines.append(f"\texcludesFile = {quoted(settings['core.excludesfile'])}")
         lines += ["[extensions]", f"\tobjectFormat = {hash_name}"] if version else []
         (folder / "config").write_text("\n".join(lines) + "\n", errors="surrogateescape")
         for part in ("exclude", "attributes"):
@@ -187,6 +157,6 @@ def private_git(
 def _settings_of(project: Project) -> dict[str, str]:
     """Return the two settings of the repository that a rescue heeds: what is ignored, and how objects are named."""
     wanted = r"^(core\.excludesfile|extensions\.objectformat)$"
-    asked = refs_git(project, "config", "-z", "--type=path", "--get-regexp", wanted)
-    pairs = (entry.partition("\n") for entry in asked.stdout.decode(errors="surrogateescape").split("\0") if entry)
-    return {key: value for key, _, value in pairs}
+    env = quiet() | named_env(project.common)
+    found = read_config("--type=path", "--get-regexp", wanted, at=project.common, env=env)
+    return {key: value or "" for key, value in found}

@@ -12,12 +12,14 @@ from covey import trash
 from covey.errors import Refused, ToolFailed
 from covey.git.locks import held
 from covey.git.project import Project
-from covey.git.rescue import Rescued, find_rescue, read_objects
-from covey.git.rescue_git import PATIENCE, private_git, refs_git
-from covey.git.rescue_tar import read_tar
-from covey.git.run import complaint, git, try_git
+from covey.git.rescue.archive import read_tar
+from covey.git.rescue.rescue import Rescued, find_rescue, read_objects
+from covey.git.rescue.rescue_repository import RESTORE_TIMEOUT_S, private_git, refs_git
+from covey.git.run import checked, git, try_git
 from covey.values import dataclass
 
+_RAW = "* -text -ident !eol !crlf !filter !working-tree-encoding\n"
+"""Attributes that stand above all others, and let git write every file as its object is."""
 NOT_RESTORED = ("HEAD", "FETCH_HEAD", "config.worktree")
 """What the new worktree has of its own, and settings, which might run something."""
 
@@ -51,26 +53,21 @@ def restore(project: Project, name: str, target: Path) -> Restored:
         try:
             missing = _fill(project, found, target, own, meta, files, index)
         except BaseException:
-            _take_back(project, target)
+            with held(project.worktrees_lock):
+                refs_git(project, "worktree", "remove", "--force", str(target))
+            trash.remove(target)
             raise
     except OSError as error:
         raise ToolFailed(f"{target} cannot be written: {error.strerror or error}.") from error
     return Restored(found, target, found.head, tuple(missing))
 
 
-def _lock(project: Project) -> Path:
-    """Return the file behind whose lock worktrees of the project are made and removed."""
-    return project.state / "worktrees.lock"
-
-
 def _add_worktree(project: Project, found: Rescued, target: Path) -> Path:
     """Make a worktree with nothing in it, and return the folder in which git keeps its HEAD and index."""
     commit = found.head or found.commit
-    with held(_lock(project)):
+    with held(project.worktrees_lock):
         words = ("worktree", "add", "--force", "--no-checkout", "--detach", "--quiet", str(target), commit)
-        done = refs_git(project, *words)
-    if done.returncode != 0:
-        raise ToolFailed(f"git worktree failed: {complaint(done)}.")
+        checked("worktree", refs_git(project, *words))
     own = Path((target / ".git").read_text(errors="surrogateescape").strip().removeprefix("gitdir: "))
     if found.head is None:
         _begin_branch(project, found, own)
@@ -85,12 +82,6 @@ def _begin_branch(project: Project, found: Rescued, own: Path) -> None:
     (own / "HEAD").write_text(f"ref: {branch}\n")
 
 
-def _take_back(project: Project, target: Path) -> None:
-    with held(_lock(project)):
-        refs_git(project, "worktree", "remove", "--force", str(target))
-    trash.remove(target)
-
-
 def _fill(
     project: Project,
     found: Rescued,
@@ -101,7 +92,7 @@ def _fill(
     index: bytes | None,
 ) -> list[str]:
     with private_git(project, target) as quiet_git:
-        quiet_git.convert_nothing()
+        (quiet_git.folder / "info" / "attributes").write_text(_RAW)
         quiet_git.run("read-tree", f"{found.commit}:work")
         quiet_git.run("checkout-index", "--all", "--force", "--quiet")
     missing = _run_filters(found, target, own, files["checkout"])
@@ -135,7 +126,7 @@ def _run_filters(found: Rescued, target: Path, own: Path, paths: list[str]) -> l
     try:
         git("read-tree", found.head, at=target, env=env)
         done = try_git(
-            "checkout-index", "-f", "-q", "-z", "--stdin", at=target, stdin=names, env=env, patience=PATIENCE
+            "checkout-index", "-f", "-q", "-z", "--stdin", at=target, stdin=names, env=env, patience=RESTORE_TIMEOUT_S
         )
     finally:
         aside.unlink(missing_ok=True)
@@ -172,13 +163,10 @@ def _set_modes(target: Path, modes: dict[str, int]) -> None:
             status = os.lstat(path)
             if stat.S_ISREG(status.st_mode) and not _is_in_repository(relative, name):
                 usual = 0o755 if status.st_mode & 0o100 else 0o644
-                _set_mode(path, status.st_mode, modes.get(_relative(relative, name), usual))
+                own = name if relative == b"." else relative + b"/" + name
+                _set_mode(path, status.st_mode, modes.get(own.decode("utf-8", "surrogateescape"), usual))
         if relative != b"." and not _is_in_repository(relative, b""):
             _set_mode(folder, os.lstat(folder).st_mode, modes.get(relative.decode("utf-8", "surrogateescape"), 0o755))
-
-
-def _relative(folder: bytes, name: bytes) -> str:
-    return (name if folder == b"." else folder + b"/" + name).decode("utf-8", "surrogateescape")
 
 
 def _is_in_repository(folder: bytes, name: bytes) -> bool:

@@ -10,7 +10,8 @@ from dataclasses import field
 from pathlib import Path
 
 from covey.git.project import Project
-from covey.git.rescue_git import NotWhole, PrivateGit, refs_git
+from covey.git.rescue.rescue_repository import NotWhole, PrivateGit, refs_git
+from covey.git.worktrees import worktree_admin
 from covey.values import dataclass
 
 GITLINK = 0o160000
@@ -24,7 +25,7 @@ GIT_READS = (b".gitignore", b".gitattributes")
 """What git reads of a checkout by itself."""
 
 _SYMBOLIC = re.compile(r"ref: (refs/\S+)\s*\Z")
-_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+_OBJECT_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _TREE_LINE = re.compile(rb"(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t([^\0]+)\0")
 _INDEX_LINE = re.compile(
     rb"(\d{6}) ([0-9a-f]+) (\d)\t([^\0]+)\0"
@@ -79,7 +80,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file or link on disk: `untracked` tells what git does not know from what it was told to ignore."""
 
     stat: os.stat_result
@@ -91,9 +92,9 @@ class Found:
 class Disk:
     """All that lies in a worktree."""
 
-    files: dict[bytes, Found] = field(default_factory=dict)
+    files: dict[bytes, FoundFile] = field(default_factory=dict)
     folders: dict[bytes, int] = field(default_factory=dict)
-    repositories: dict[bytes, Found] = field(default_factory=dict)
+    repositories: dict[bytes, FoundFile] = field(default_factory=dict)
     """What no tree of git can hold: the .git of nested repositories, and names like it."""
     left_out: list[LeftOut] = field(default_factory=list)
     unread: set[bytes] = field(default_factory=set)
@@ -104,37 +105,20 @@ def find_place(project: Project, worktree: Path) -> Place:
     entry = worktree / ".git"
     if entry.is_dir() and os.path.samefile(entry, project.common):
         return Place(worktree, project.common)
-    named = _first_line(entry).removeprefix("gitdir: ")
-    if named and (own := (worktree / named)).is_dir() and own.resolve().parent == _linked(project):
+    common, named = project.common.resolve(), worktree_admin.pointed_at(worktree)
+    if named and (own := (worktree / named)).is_dir() and own.resolve().parent == common / "worktrees":
         return Place(worktree, own.resolve())
-    for own in sorted(_linked(project).glob("*")):
-        said = _first_line(own / "gitdir")
-        if said and Path(os.path.normpath(own / said)) in (entry, worktree.resolve() / ".git"):
-            return Place(worktree, own)
-    return Place(worktree, None)
-
-
-def _linked(project: Project) -> Path:
-    return project.common.resolve() / "worktrees"
-
-
-def _first_line(path: Path) -> str:
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            said = file.read(8192)
-        return said.decode(errors="surrogateescape").strip()
-    except OSError:
-        return ""
+    places = (worktree, worktree.resolve())
+    entries = worktree_admin.entries(common)
+    return Place(worktree, next((own for own in entries if worktree_admin.place(own) in places), None))
 
 
 def read_head(project: Project, place: Place) -> Head:
     """Return the worktree's HEAD; if it is damaged, the last one that its reflog tells of."""
-    said = _first_line(place.own / "HEAD") if place.own else ""
+    said = worktree_admin.read_small(place.own / "HEAD") if place.own else ""
     symbolic = _SYMBOLIC.match(said)
     branch = symbolic.group(1) if symbolic else None
-    wanted = branch or (said if _NAME.match(said) else None)
+    wanted = branch or (said if _OBJECT_NAME.match(said) else None)
     if wanted is None and place.own is not None:
         lines = reflog_lines(place.own)
         wanted = lines[-1][1] if lines else None
@@ -151,7 +135,7 @@ def reflog_lines(own: Path) -> list[tuple[str, str]]:
     except OSError:
         return []
     moves = (line.split(" ", 2)[:2] for line in lines)
-    return [(move[0], move[1]) for move in moves if len(move) == 2 and all(map(_NAME.match, move))]
+    return [(move[0], move[1]) for move in moves if len(move) == 2 and all(map(_OBJECT_NAME.match, move))]
 
 
 def read_tree(git: PrivateGit, commit: str | None) -> dict[bytes, Tracked] | None:
@@ -231,20 +215,24 @@ def look_at_disk(git: PrivateGit, known: set[bytes], links: set[bytes]) -> Disk:
         cache = cache or any(name == CACHE_TAG for name, _ in found)
         for name, status in found:
             path = prefix + name
-            here = Found(status, untracked or path in others, cache)
             if not folder and name == b".git" and not _is_foreign(git, status):
                 continue
             if _is_no_tree_name(name, status):
-                mine = not folder or untracked or _has_below(known, prefix)
-                disk.repositories[path] = Found(status, mine, cache)
+                mine = not folder or untracked or any(known_path.startswith(prefix) for known_path in known)
+                disk.repositories[path] = FoundFile(status, mine, cache)
             elif stat.S_ISDIR(status.st_mode):
                 disk.folders[path] = stat.S_IMODE(status.st_mode)
                 traits[path] = (untracked, cache or name == b"__pycache__")
-            elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                disk.files[path] = here
             else:
-                disk.left_out.append(LeftOut(path, 0, SPECIAL))
+                _note_file(disk, path, FoundFile(status, untracked or path in others, cache))
     return disk
+
+
+def _note_file(disk: Disk, path: bytes, found: FoundFile) -> None:
+    if stat.S_ISREG(found.stat.st_mode) or stat.S_ISLNK(found.stat.st_mode):
+        disk.files[path] = found
+    else:
+        disk.left_out.append(LeftOut(path, 0, SPECIAL))
 
 
 def _scan(git: PrivateGit, disk: Disk, known: set[bytes]) -> list[tuple[bytes, list[tuple[bytes, os.stat_result]]]]:
@@ -273,16 +261,13 @@ def _scan(git: PrivateGit, disk: Disk, known: set[bytes]) -> list[tuple[bytes, l
             continue
         found.sort()
         strange += sum(prefix + name not in known for name, _ in found)
-        below = [(prefix + name, status) for name, status in found if _is_walked(name, status)]
+        folders = [(name, status) for name, status in found if stat.S_ISDIR(status.st_mode)]
+        below = [(prefix + name, status) for name, status in folders if name.lower() != b".git"]
         _check_limits(git, folder, strange, [path for path, status in below if status.st_dev != device])
         _must_not_wait(prefix, found)
         listed.append((folder, found))
         pending += [path for path, _ in below]
     return listed
-
-
-def _is_walked(name: bytes, status: os.stat_result) -> bool:
-    return stat.S_ISDIR(status.st_mode) and name.lower() != b".git"
 
 
 def _check_limits(git: PrivateGit, folder: bytes, strange: int, mounted: list[bytes]) -> None:
@@ -300,10 +285,6 @@ def _must_not_wait(prefix: bytes, found: list[tuple[bytes, os.stat_result]]) -> 
         kind = stat.S_IFMT(status.st_mode)
         if name in GIT_READS and kind not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
             raise NotWhole(f"{os.fsdecode(prefix + name)!r} is neither a file nor a link, and git would wait for it.")
-
-
-def _has_below(known: set[bytes], prefix: bytes) -> bool:
-    return any(path.startswith(prefix) for path in known)
 
 
 def _reason(error: OSError) -> str:

@@ -9,24 +9,26 @@ process first asked: whatever is added later may be a session's.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
 
+from covey import files
 from covey.errors import ToolFailed
-from covey.git import entries
-from covey.git.identity import Replaced, read_identity, why_not, why_not_entry
+from covey.git.candidates.candidates import resolve
+from covey.git.folder_identity import Replaced, why_not, why_not_entry
+from covey.git.identity import NO_PROMPT
 from covey.git.project import Project
-from covey.git.rescue_git import private_git
-from covey.git.run import complaint, settings, try_git
+from covey.git.rescue.rescue_repository import private_git
+from covey.git.run import checked, read_config, settings, try_git
+from covey.git.worktrees import worktree_admin, worktree_records
+from covey.git.worktrees.worktree_records import Record
 from covey.values import dataclass
 
-_FILES = (
+_FILE_SETTINGS = (
     r"^(core\.(excludesfile|attributesfile|autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|precomposeunicode"
     r"|checkstat|trustctime)|extensions\.objectformat|filter\..*)$"
 )
@@ -36,7 +38,7 @@ NO_SUBMODULES = "--ignore-submodules=dirty"
 
 
 @dataclass(frozen=True)
-class Look:
+class CheckoutStatus:
     """A checkout, seen from a git folder of covey's own."""
 
     checkout: Path
@@ -48,55 +50,49 @@ class Look:
 
     def run(self, *words: str, patience: float) -> bytes:
         """Run git over the checkout, which must succeed, and return what it prints."""
-        done = self.ask(*words, patience=patience)
-        if done.returncode != 0:
-            raise ToolFailed(f"git {words[0]} failed: {complaint(done)}.")
-        return done.stdout
+        return checked(words[0], self.ask(*words, patience=patience))
 
 
 @contextmanager
-def look(project: Project, checkout: Path) -> Iterator[Look]:
+def look(project: Project, checkout: Path) -> Iterator[CheckoutStatus]:
     """Look at a checkout of the project, of a session or of the user."""
     own = entry_of(project, checkout)
-    if own is None or not (stat.S_ISREG(mode := _mode(own / "index")) or mode == 0):
+    index = None if own is None else files.status(own / "index")
+    if own is None or (index is not None and not stat.S_ISREG(index.st_mode)):
         raise ToolFailed(f"git has no index of {checkout}.")
     taken = dict(settings_of_files(project.common))
     with private_git(project, checkout, taken) as private:
-        head = _head(project, own)
+        branch = worktree_admin.branch(own)
+        head = worktree_admin.commit(own) if branch is None else resolve(project, f"refs/heads/{branch}")
         if head is not None:
             (private.folder / "HEAD").write_text(f"{head}\n")
         for shared in own.glob("sharedindex.*"):
             os.symlink(shared, private.folder / shared.name)
         own_settings = {key: value for key, value in taken.items() if not key.startswith("extensions.")}
         env = settings({**own_settings, "core.untrackedCache": "false", "status.showUntrackedFiles": "all"})
-        env |= {
-            "GIT_DIR": str(private.folder), "GIT_COMMON_DIR": str(private.folder), "GIT_WORK_TREE": str(checkout),
-            "GIT_INDEX_FILE": str(own / "index"), "GIT_OBJECT_DIRECTORY": str(project.common / "objects"),
-            "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0",
-        }  # fmt: skip
-        yield Look(checkout, env)
+        objects = {"GIT_OBJECT_DIRECTORY": str(project.common / "objects"), "GIT_OPTIONAL_LOCKS": "0"}
+        yield CheckoutStatus(checkout, env | private.named(own / "index") | objects | NO_PROMPT)
 
 
 def entry_of(project: Project, checkout: Path) -> Path | None:
     """Return where git keeps the index of a checkout: by covey's own record of it, if covey made it."""
     if checkout == project.root:
         return project.common
-    records = project.state / "worktrees"
-    for record in (records / f"{checkout.name}.made", *sorted(records.glob("*.made"))):
-        try:
-            said = json.loads(record.read_bytes())
-            if Path(os.path.normpath(project.common / said["path"])) == checkout:
-                entry = project.common / "worktrees" / said["id"]
-                return _ours(project, checkout, entry, said) if entry.is_dir() else None
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return next((entry for entry in entries.entries(project.common) if entries.place(entry) == checkout), None)
+    records = project.records
+    for file in (records / f"{checkout.name}.made", *sorted(records.glob("*.made"))):
+        with suppress(OSError, *worktree_records.UNREADABLE):
+            record = worktree_records.read(project, file)
+            if record.path == checkout:
+                entry = project.common / "worktrees" / record.id
+                return _ours(project, entry, record) if entry.is_dir() else None
+    return next(
+        (entry for entry in worktree_admin.entries(project.common) if worktree_admin.place(entry) == checkout), None
+    )
 
 
-def _ours(project: Project, checkout: Path, entry: Path, said: dict[str, Any]) -> Path:
+def _ours(project: Project, entry: Path, record: Record) -> Path:
     """Return git's folder of a worktree that covey made, and refuse if it is not what was made there."""
-    made, entry_made = read_identity(said.get("made")), read_identity(said.get("entry_made"))
-    why = why_not(checkout, made, project.common) or why_not_entry(entry, entry_made, project.common)
+    why = why_not(record.path, record.made, project.common) or why_not_entry(entry, record.entry_made, project.common)
     if why is not None:
         raise Replaced(f"{why}.")
     return entry
@@ -105,22 +101,5 @@ def _ours(project: Project, checkout: Path, entry: Path, said: dict[str, Any]) -
 @functools.lru_cache(maxsize=16)
 def settings_of_files(common: Path) -> tuple[tuple[str, str], ...]:
     """Return the settings that say how files become what git keeps, as they were when this was first asked."""
-    asked = try_git("config", "-z", "--get-regexp", _FILES, at=common)
-    pairs = (entry.partition("\n") for entry in asked.stdout.decode(errors="surrogateescape").split("\0") if entry)
-    return tuple((key, value if sep else "true") for key, sep, value in pairs)
-
-
-def _head(project: Project, own: Path) -> str | None:
-    branch = entries.branch(own)
-    if branch is None:
-        return entries.commit(own)
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/heads/{branch}^{{commit}}")
-    asked = try_git(*words, at=project.common)
-    return asked.stdout.decode().strip() if asked.returncode == 0 else None
-
-
-def _mode(path: Path) -> int:
-    try:
-        return path.lstat().st_mode
-    except OSError:
-        return 0
+    found = read_config("--get-regexp", _FILE_SETTINGS, at=common)
+    return tuple((key, "true" if value is None else value) for key, value in found)

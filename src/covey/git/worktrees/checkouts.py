@@ -8,9 +8,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from covey.git import entries, refs
+from covey.git import refs
 from covey.git.project import Project
 from covey.git.run import named_env, try_git
+from covey.git.worktrees import worktree_admin
 from covey.values import dataclass
 
 UNFINISHED = {
@@ -57,35 +58,29 @@ def of_people(project: Project) -> list[Checkout]:
     """
     ours = made_by_covey(project)
     found = [] if project.bare else [Checkout(project.root, project.common)]
-    for folder in entries.entries(project.common):
-        path = entries.place(folder)
+    for folder in worktree_admin.entries(project.common):
+        path = worktree_admin.place(folder)
         if path is None or folder.name in ours:
             continue
         moves = refs.moves(folder / "logs" / "HEAD")
         if moves and all(refs.is_of_a_session(move) for move in moves):
             continue
-        if _points_at(path, folder) or (moves and not _is_there(path) and os.path.lexists(folder / "locked")):
+        is_gone = not os.path.lexists(path / ".git")
+        if _points_at(path, folder) or (moves and is_gone and os.path.lexists(folder / "locked")):
             found.append(Checkout(path, folder))
     return found
 
 
 def _points_at(path: Path, folder: Path) -> bool:
     """Say whether a checkout names an entry as its own."""
-    pointed = entries.pointed_at(path)
+    pointed = worktree_admin.pointed_at(path)
     return pointed is not None and os.path.realpath(path / pointed) == os.path.realpath(folder)
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return os.path.lexists(path / ".git")
-    except (OSError, ValueError):
-        return False
 
 
 def made_by_covey(project: Project) -> set[str]:
     """Return the names of git's folders of all worktrees that covey made."""
     found = set()
-    for record in (project.state / "worktrees").glob("*.made"):
+    for record in project.records.glob("*.made"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found.add(str(json.loads(record.read_bytes())["id"]))
     return found
@@ -93,16 +88,16 @@ def made_by_covey(project: Project) -> set[str]:
 
 def _obstacle(folder: Path, branch: str) -> str | None:
     """Return what stands in the way of moving a branch that is checked out here, None if it is not."""
-    if _stands_for(folder, branch):
+    if is_on(folder, branch):
         return f"{begun} is under way there" if (begun := unfinished(folder)) else ""
-    returning = _returning_to(folder, branch) if entries.branch(folder) is None else ""
+    returning = _returning_to(folder, branch) if worktree_admin.branch(folder) is None else ""
     return f"{returning} of {branch} is under way there" if returning else None
 
 
-def _stands_for(folder: Path, branch: str) -> bool:
-    """Say whether HEAD stands for a branch; a HEAD that is a link is git's oldest way to say so."""
+def is_on(folder: Path, branch: str) -> bool:
+    """Say whether HEAD stands for a branch at this moment; a HEAD that is a link is git's oldest way to say so."""
     head = folder / "HEAD"
-    named = os.readlink(head).removeprefix("refs/heads/") if head.is_symlink() else entries.branch(folder)
+    named = os.readlink(head).removeprefix("refs/heads/") if head.is_symlink() else worktree_admin.branch(folder)
     return _asked_head(folder) == branch if named == ".invalid" else named == branch
 
 
@@ -112,19 +107,19 @@ def _asked_head(folder: Path) -> str:
     return os.fsdecode(asked.stdout.strip()).removeprefix("refs/heads/")
 
 
-def is_on(checkout: Checkout, branch: str) -> bool:
-    """Say whether HEAD of a checkout stands for a branch at this moment."""
-    return _stands_for(checkout.folder, branch)
-
-
 def git_folders(project: Project) -> list[Path]:
     """Return the git folder of every checkout: the repository's own, and one for each linked worktree."""
-    return [project.common, *entries.entries(project.common)]
+    return [project.common, *worktree_admin.entries(project.common)]
+
+
+def holder(project: Project, branch: str) -> Path | None:
+    """Return the git folder of a checkout that holds a branch, None if none does."""
+    return next((folder for folder in git_folders(project) if worktree_admin.holds(folder, branch)), None)
 
 
 def path_of(project: Project, folder: Path) -> Path | None:
     """Return where the files of a git folder's checkout are."""
-    return project.root if folder == project.common else entries.place(folder)
+    return project.root if folder == project.common else worktree_admin.place(folder)
 
 
 def unfinished(folder: Path) -> str:
@@ -142,4 +137,4 @@ def _returning_to(folder: Path, branch: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    return entries.read_small(path).splitlines()
+    return worktree_admin.read_small(path).splitlines()

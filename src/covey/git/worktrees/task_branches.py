@@ -1,64 +1,53 @@
-"""What lies in a session's worktree when its run has ended, and what is kept of it."""
+"""The branches on which tasks are worked on: what a run left there, and what is kept of it."""
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from covey import trash
-from covey.app.verbs import Call
-from covey.core.judge import is_cache
+from covey.core.fleet.outcomes import is_cache
 from covey.errors import CoveyError, ToolFailed
-from covey.git import candidates, checkouts, entries, looks, refs
+from covey.git import refs
+from covey.git.candidates import candidates
+from covey.git.identity import TASK_REFS, kept_ref
 from covey.git.project import Project
 from covey.git.refs import Order
-from covey.git.rescue_git import private_git
+from covey.git.rescue.rescue_repository import private_git
 from covey.git.run import complaint, git, try_git
-from covey.git.worktrees import Worktrees
-from covey.store import rows
+from covey.git.worktrees import checkout_status, checkouts
+from covey.git.worktrees.worktrees import Worktrees
 from covey.values import dataclass
-
-UNWANTED = 50
-"""The last merges that did not land among which we look for one that had passed."""
 
 
 @dataclass(frozen=True)
-class Tree:
+class BranchState:
     """The tip of the task's branch, whether it has commits that its base lacks, and what was not committed."""
 
-    there: bool
     head: str | None = None
     ahead: bool = False
     dirty: tuple[str, ...] = ()
 
 
-def look(project: Project, path: Path, branch: str, base: str) -> Tree:
+def look(project: Project, path: Path, branch: str, base: str) -> BranchState:
     """Look at a worktree without changing anything in it."""
     if not path.exists():
-        return Tree(there=False)
+        return BranchState()
     tip = try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", at=project.common)
     head = tip.stdout.decode().strip() if tip.returncode == 0 else None
     ahead = False
     if head is not None:
         ahead = git("rev-list", "--count", head, f"^{base}", at=project.common).strip() != b"0"
-    return Tree(True, head, ahead, _dirty(project, path))
+    return BranchState(head, ahead, _dirty(project, path))
 
 
 def _dirty(project: Project, path: Path) -> tuple[str, ...]:
     try:
-        with looks.look(project, path) as seen:
-            asked = seen.run("status", "--porcelain", "-z", "--no-renames", looks.NO_SUBMODULES, patience=300)
+        with checkout_status.look(project, path) as seen:
+            asked = seen.run("status", "--porcelain", "-z", "--no-renames", checkout_status.NO_SUBMODULES, patience=300)
     except CoveyError as error:
         return (f"(git cannot read the worktree: {error.message[:200]})",)
     entries = [entry for entry in asked.decode(errors="replace").split("\0") if entry]
     return tuple(entry[3:] for entry in entries if not (entry.startswith("??") and is_cache(entry[3:])))
-
-
-def built_of(call: Call, task: str) -> tuple[str, ...]:
-    """Return what was built of a task's work, each time that it was handed in."""
-    return tuple(merge.candidate for merge in call.tx.find(rows.MERGES, "WHERE task = ?", (task,)) if merge.candidate)
 
 
 def taken_back(project: Project, commit: str, main: str, unwanted: Collection[str]) -> str | None:
@@ -79,11 +68,6 @@ def begin(project: Project, target: str, main: str) -> str | None:
     return candidates.resolve(project, f"refs/heads/{target}")
 
 
-def is_held(project: Project, branch: str) -> bool:
-    """Say whether a branch is checked out somewhere."""
-    return any(entries.holds(folder, branch) for folder in checkouts.git_folders(project))
-
-
 def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, base: str, *, is_first: bool) -> None:
     """Give a task's branch another name if it holds work of which nobody knows: it is not the task's.
 
@@ -92,10 +76,10 @@ def set_aside(project: Project, worktrees: Worktrees, task: str, branch: str, ba
     tip = candidates.resolve(project, f"refs/heads/{branch}")
     if tip is None or candidates.is_ancestor(project, tip, base):
         return
-    kept = candidates.resolve(project, f"refs/covey/tasks/{task}")
+    kept = candidates.resolve(project, f"{TASK_REFS}{task}")
     if kept is not None and not is_first and candidates.is_ancestor(project, kept, tip):
         return
-    put(project, f"refs/covey/kept/{task}-{tip[:12]}", tip)
+    put(project, kept_ref(task, tip), tip)
     worktrees.drop_branch(branch, tip)
 
 
@@ -103,10 +87,10 @@ def give_up(project: Project, task: str, branch: str) -> None:
     """Let go of a branch that git cannot check out or read; its commits are kept under another name if git can."""
     name = f"refs/heads/{branch}"
     tip = try_git("rev-parse", "--verify", "--quiet", name, at=project.common).stdout.decode().strip()
-    if not tip or is_held(project, branch):
+    if not tip or checkouts.holder(project, branch) is not None:
         return
     if try_git("rev-list", "--objects", "--quiet", tip, "--", at=project.common).returncode == 0:
-        put(project, f"refs/covey/kept/{task}-{tip[:12]}", tip)
+        put(project, kept_ref(task, tip), tip)
     refs.change(project, Order(name, None, tip))
 
 
@@ -119,12 +103,12 @@ def can_be_checked_out(project: Project, commit: str) -> bool:
 
 def keep(project: Project, task: str, commit: str) -> None:
     """Keep the work of a task reachable, whatever becomes of its branch."""
-    put(project, f"refs/covey/tasks/{task}", commit)
+    put(project, f"{TASK_REFS}{task}", commit)
 
 
 def let_go(project: Project, tasks: Iterable[str]) -> None:
     """Keep the work of tasks no longer for its own sake: it has landed. Work from outside was never kept."""
-    refs.change(project, *(Order(f"refs/covey/tasks/{task}", None) for task in dict.fromkeys(tasks)))
+    refs.change(project, *(Order(f"{TASK_REFS}{task}", None) for task in dict.fromkeys(tasks)))
 
 
 def put(project: Project, name: str, commit: str) -> None:
@@ -132,23 +116,3 @@ def put(project: Project, name: str, commit: str) -> None:
     done = refs.change(project, Order(name, commit))
     if done.returncode != 0:
         raise ToolFailed(f"{name} could not be moved: {complaint(done)}.")
-
-
-def make_way(folder: Path) -> None:
-    """Move aside what lies where a new run shall have its folder: whoever knew its name put it there."""
-    if os.path.lexists(folder):
-        folder.rename(folder.with_name(f"{folder.name}.before-{secrets.token_hex(4)}"))
-
-
-def expire(folder: Path, alive: Collection[str], old: float) -> None:
-    """Remove the folders of runs that ended before a moment."""
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name not in alive and (entry / "rc").exists() and entry.stat().st_mtime < old:
-            trash.remove(entry)
-
-
-def clear(folder: Path, old: float) -> None:
-    """Remove what lies in a folder of our own since before a moment."""
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.stat().st_mtime < old:
-            trash.remove(entry)

@@ -9,22 +9,23 @@ from collections.abc import Callable
 from subprocess import CompletedProcess
 
 from covey.errors import CoveyError, Refused
-from covey.git import incoming, objects, refs
+from covey.git import refs
+from covey.git.candidates import incoming
+from covey.git.candidates.candidates import resolve
+from covey.git.identity import FETCH_ONLY, LANDED, NO_PROMPT, UPSTREAM_MAIN
 from covey.git.project import Project
 from covey.git.run import complaint, try_git
 
-LANDED = "refs/covey/landed"
-FETCHED = "refs/covey/upstream"
-FETCH_PATIENCE = 15.0
-FRESH = 60.0
+UPSTREAM_TIMEOUT_S = 15.0
+FRESH_S = 60.0
 """Seconds for which a fetch is good enough for everybody."""
-SULK = 300.0
+RETRY_AFTER_S = 300.0
 """Seconds after which a remote that failed is asked again."""
 
 
 def silent_env(project: Project) -> dict[str, str]:
     """Return the environment of a git that asks nobody anything."""
-    env = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
+    env = {**NO_PROMPT, "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
     if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
         return env
     configured = try_git("config", "core.sshCommand", at=project.common).stdout.decode(errors="replace").strip()
@@ -50,48 +51,42 @@ class Upstream:
         fetched ourselves.
         """
         fetched = self._fetch_once(main, remote) if remote else None
-        refs = self._refs(f"refs/heads/{main}", LANDED)
-        newest, landed = refs.get(f"refs/heads/{main}"), refs.get(LANDED)
+        newest, landed = resolve(self.project, f"refs/heads/{main}"), resolve(self.project, LANDED)
         if newest is None:
             raise Refused(f"There is no commit on {main} yet.", hint="Commit something there first.")
         if landed is not None and has_passed is not None and not has_passed(landed):
             landed = None
         for other in (landed, fetched):
-            if other is None or other == newest or not self._descends(other, newest):
+            if other is None or other == newest:
                 continue
-            broken = self._broken(newest, other) if other == fetched else []
+            if self._try("merge-base", "--is-ancestor", newest, other).returncode != 0:
+                continue
+            seen = self._inspector.look(self.project, newest, [other])[other] if other == fetched else ()
+            broken = incoming.broken(seen)  # so that nobody builds on it
             if broken:
                 self.note = f"{remote} has what cannot come in, at {other[:12]}: {incoming.told(broken)}."
             else:
                 newest = other
         return newest
 
-    def _broken(self, base: str, theirs: str) -> list[str]:
-        """Return what is wrong with what others have pushed, so that nobody shall build on it."""
-        return incoming.broken(self._inspector.look(self.project, base, [theirs])[theirs])
-
     def _fetch_once(self, main: str, remote: str) -> str | None:
         """Return the remote's main, fetched now or a moment ago; whoever asks meanwhile waits for it."""
         with self._lock:
-            when, fetched = self._asked.get((main, remote), (-SULK, None))
-            if time.monotonic() - when < (SULK if fetched is None else FRESH):
+            when, fetched = self._asked.get((main, remote), (-RETRY_AFTER_S, None))
+            if time.monotonic() - when < (RETRY_AFTER_S if fetched is None else FRESH_S):
                 return fetched
             succeeded = self._try("config", f"remote.{remote}.url").returncode == 0 and self._fetch(main, remote)
-            fetched = self._refs(FETCHED).get(FETCHED) if succeeded else None
+            fetched = resolve(self.project, UPSTREAM_MAIN) if succeeded else None
             self._asked[main, remote] = (time.monotonic(), fetched)
             return fetched
 
     def _fetch(self, main: str, remote: str) -> bool:
         # `--update-head-ok`: no branch is fetched into, so git need not look at all worktrees, half made ones too.
-        words = (
-            "-c", "core.hooksPath=/dev/null", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
-            "--update-head-ok", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=", "--", remote,
-            f"+refs/heads/{main}:{FETCHED}",
-        )  # fmt: skip
-        refs.untwist(self.project, FETCHED)  # or what it stands for would be overwritten
+        words = (*FETCH_ONLY, "--update-head-ok", "--", remote, f"+refs/heads/{main}:{UPSTREAM_MAIN}")
+        refs.untwist(self.project, UPSTREAM_MAIN)  # or what it stands for would be overwritten
         try:
-            deadline, env = time.monotonic() + FETCH_PATIENCE, silent_env(self.project)
-            done = self._try(*words, env=env, patience=FETCH_PATIENCE)
+            deadline, env = time.monotonic() + UPSTREAM_TIMEOUT_S, silent_env(self.project)
+            done = self._try(*words, env=env, patience=UPSTREAM_TIMEOUT_S)
             if done.returncode != 0 and b"/worktrees/" in done.stderr:
                 done = self._try(*words, env=env, patience=max(1.0, deadline - time.monotonic()))
         except CoveyError as error:
@@ -100,13 +95,5 @@ class Upstream:
         self.note = "" if done.returncode == 0 else f"{remote} could not be fetched: {complaint(done)}."
         return done.returncode == 0
 
-    def _refs(self, *names: str) -> dict[str, str]:
-        found = zip(names, objects.infos(self.project, names), strict=True)
-        return {name: each.name for name, each in found if each is not None}
-
-    def _descends(self, commit: str, ancestor: str) -> bool:
-        return self._try("merge-base", "--is-ancestor", ancestor, commit).returncode == 0
-
     def _try(self, *words: str, env: dict[str, str] | None = None, patience: float = 60.0) -> CompletedProcess[bytes]:
-        whole = {"GIT_DIR": str(self.project.common), **(env or {})}
-        return try_git(*words, at=self.project.common, env=whole, patience=patience, apart=env is not None)
+        return try_git(*words, at=self.project.common, env=env, patience=patience, apart=env is not None)

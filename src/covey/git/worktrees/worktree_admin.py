@@ -14,11 +14,11 @@ from pathlib import Path
 from covey import files, trash
 from covey.git.locks import clear_left_behind
 
-_COMMIT = re.compile(r"(?!0+\Z)([0-9a-f]{40}|[0-9a-f]{64})\Z")
+_COMMIT_ID = re.compile(r"(?!0+\Z)([0-9a-f]{40}|[0-9a-f]{64})\Z")
 _BRANCH = "ref: refs/heads/"
 _HOME = "../.."
 """What an entry says of where its repository is."""
-_STATE = (
+_UNFINISHED_STATE = (
     "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG",
     "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "rebase-merge", "rebase-apply", "sequencer",
     "BISECT_START", "BISECT_LOG", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_ANCESTORS_OK",
@@ -55,12 +55,12 @@ def branch(git_dir: Path) -> str | None:
 def commit(git_dir: Path) -> str | None:
     """Return the commit that is checked out without a branch, or None if there is one."""
     said = read_small(git_dir / "HEAD")
-    return said if _COMMIT.match(said) else None
+    return said if _COMMIT_ID.match(said) else None
 
 
 def is_commit(name: str) -> bool:
     """Say whether a name is the whole name of an object, which nothing else can have."""
-    return _COMMIT.match(name) is not None
+    return _COMMIT_ID.match(name) is not None
 
 
 def holds(git_dir: Path, name: str) -> bool:
@@ -78,7 +78,9 @@ def pointed_at(checkout: Path) -> str | None:
 def is_whole(entry: Path) -> bool:
     """Say whether git can read an entry."""
     said = read_small(entry / "HEAD")
-    return bool(read_small(entry / "commondir")) and (said.startswith("ref: refs/") or _COMMIT.match(said) is not None)
+    return bool(read_small(entry / "commondir")) and (
+        said.startswith("ref: refs/") or _COMMIT_ID.match(said) is not None
+    )
 
 
 def draw_up(new: Path, checkout: Path, base: str) -> None:
@@ -123,7 +125,7 @@ def lead_home(entry: Path) -> None:
 
 def forget_unfinished(entry: Path) -> None:
     """Forget the merge, rebase, cherry-pick, revert or bisect that was under way; no branch and no file moves."""
-    for name in _STATE:
+    for name in _UNFINISHED_STATE:
         if "/" in name and (entry / name).parent.is_symlink():
             continue  # what it leads to is somebody else's
         trash.remove(entry / name)

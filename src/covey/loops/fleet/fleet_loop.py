@@ -1,4 +1,4 @@
-"""The fleet: brings every session that covey runs to where its row says that it shall be."""
+"""The fleet: brings every session that covey runs to the state that its row asks for."""
 
 from __future__ import annotations
 
@@ -10,52 +10,54 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import field, replace
 from typing import Any
 
-from covey.agents.agent import Agent, terminal_of
-from covey.app import fleet as verbs
-from covey.app import questions
-from covey.app import runs as life
-from covey.app.pulses import of_session
-from covey.app.sessions import alert
-from covey.app.verbs import Call
-from covey.core import sessions, watch
-from covey.core.dispatch import Step, next_step, why_end
-from covey.core.launches import Observation
-from covey.core.pace import Wait
-from covey.core.questions import Question
-from covey.core.runs import Ending, Run
-from covey.core.sessions import COVEY, Goal, Session, State
-from covey.core.signals import Signal
-from covey.core.tasks import Task
-from covey.core.waiting import Cause
+from covey.agents.agent import Agent
+from covey.app.context import Call
+from covey.app.fleet import fleet_verbs as verbs
+from covey.app.fleet import runs as life
+from covey.app.fleet.heartbeats import of_session
+from covey.app.fleet.sessions import alert
+from covey.app.people import questions
+from covey.core.board.tasks import Task
+from covey.core.board.waiting import Cause
+from covey.core.fleet import sessions
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.next_step import Step, next_step, why_end
+from covey.core.fleet.run_end import is_theirs
+from covey.core.fleet.runs import Ending, Run
+from covey.core.fleet.sessions import COVEY, Goal, Session, SessionState
+from covey.core.fleet.start_limits import Wait
+from covey.core.people.alerts import AlertKind
+from covey.core.people.questions import Question
 from covey.errors import CoveyError, Unavailable
-from covey.loops import tree
-from covey.loops.attending import Attendant
-from covey.loops.desk import Desk
-from covey.loops.ending import Closer
-from covey.loops.rescues import is_full
-from covey.loops.starting import PLACE, Starter, agent_of
-from covey.loops.starts import Starts, gap_of
-from covey.loops.tidying import Tidier
-from covey.loops.watches import Watches
-from covey.store.rows import Change
+from covey.loops.fleet import run_launch
+from covey.loops.fleet.attend import Attendant
+from covey.loops.fleet.close import Closer
+from covey.loops.fleet.fleet_memory import FleetMemory, Stumble
+from covey.loops.fleet.hook_reports import HookReports
+from covey.loops.fleet.pacing import gap_of
+from covey.loops.fleet.rescues import is_full
+from covey.loops.fleet.start import PLACE, Starter, agent_of
+from covey.loops.fleet.tidying import Tidier
+from covey.loops.runtime import Runtime, going_on, wait_at_most
+from covey.store.engine.rows import Change
 from covey.values import dataclass
 
-LOOK_EVERY = 0.1
+LOOK_EVERY_S = 0.1
 """Seconds between two looks while something runs."""
-REST_EVERY = 1.0
-ASK_EVERY = 10.0
+REST_EVERY_S = 1.0
+ASK_EVERY_S = 10.0
 """Seconds until it is asked again whether a budget has become larger."""
-LEAST = 0.02
-STUMBLE = 0.25
-STUMBLE_MOST = 300.0
+MIN_PAUSE_S = 0.02
+STUMBLE_S = 0.25
+MAX_STUMBLE_S = 300.0
 """Seconds before a step that failed is taken again, at first and at most."""
 MAX_TRIES = 3
 """How often one step for a session may fail in a row; then its run is given up, and the session goes on."""
 MAX_WAITS = 10
 """How often a step may find something unavailable before that counts too; a full disk is waited for however long."""
-SHOWN_AFTER = 3.0
+SHOWN_AFTER_S = 3.0
 """Seconds that a session waits before people are shown that it does."""
-LEAVE_PATIENCE = 30.0
+LEAVE_TIMEOUT_S = 30.0
 
 log = logging.getLogger("covey.fleet")
 
@@ -71,28 +73,16 @@ class View:
     tasks: dict[str, Task]
     holders: frozenset[str]
     over: frozenset[str]
-    decided: dict[str, list[Question]]
-    """What was decided of the questions of each run, and it has not been told."""
-
-
-@dataclass(frozen=True)
-class Stumble:
-    """How a step for a session failed, over and over."""
-
-    at: object
-    """The step, and what it was taken for: when a person wants something else, that is tried at once."""
-    count: int = 0
-    faults: int = 0
-    """Those of the failures that waiting does not mend."""
-    not_before: float = -1e9
-    why: str = ""
+    decided: list[Question]
+    """The questions of runs that were decided, and of which they have not been told."""
 
 
 @dataclass
 class Fleet:
     """Looks at every session, judges what is to be done, and does it; one thing at a time for each."""
 
-    desk: Desk
+    runtime: Runtime
+    memory: FleetMemory
     hold: bool = False
     """Start nothing new: only bring to an end what is to end."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -100,22 +90,15 @@ class Fleet:
     _nothing: dict[str, int] = field(default_factory=dict)
     _beginning: Counter[str] = field(default_factory=Counter)
     """How many runs of each agent are about to begin."""
-    _waits: dict[str, tuple[Wait, float]] = field(default_factory=dict)
-    """Why a session that could work does not, and since when."""
-    _stumbles: dict[str, Stumble] = field(default_factory=dict)
     _any: bool = True
 
     def __post_init__(self) -> None:
-        self.starts = Starts(self.desk.free_memory, self.desk.chance)
-        self.attendant = Attendant(self.desk, self.starts)
-        self.watches = Watches(self.desk)
-        self.starter = Starter(self.desk, self.starts, self.watches)
-        self.closer = Closer(self.desk, self.starts, self.watches, self.starter, self.attendant)
-        self.tidier = Tidier(self.desk)
-        self.desk.app.house.why = self.why
-        self.desk.app.house.weight = self.weight
-        self.desk.app.house.forgive = self.forgive
-        self.desk.app.house.written = self.closer.written
+        self.starts, self.watches = self.memory.starts, self.memory.watches
+        self.attendant = Attendant(self.runtime, self.starts)
+        self.starter = Starter(self.runtime, self.memory)
+        self.closer = Closer(self.runtime, self.memory, self.starter, self.attendant)
+        self.tidier = Tidier(self.runtime)
+        self.hook_reports = HookReports(self.runtime, self.watches)
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -126,94 +109,37 @@ class Fleet:
         """Look and act for ever."""
         while True:
             running = False
-            try:
+            with going_on(log, "the fleet could not be looked after"):
                 running = await self.tick()
-            except CoveyError as error:
-                log.warning("the fleet could not be looked after: %s", error)
-            except Exception:
-                log.exception("the fleet's loop failed")
-            await asyncio.sleep(LEAST)
-            try:
-                async with asyncio.timeout(LOOK_EVERY if running else REST_EVERY):
-                    await self.news.wait()
-            except TimeoutError:
-                pass
+            await asyncio.sleep(MIN_PAUSE_S)
+            await wait_at_most(LOOK_EVERY_S if running else REST_EVERY_S, self.news)
             self.news.clear()
-
-    def why(self, name: str) -> tuple[watch.Verdict | None, Wait | None]:
-        """Return what the watchdog last thought of a session's run, and why it does not start one."""
-        mine = self.watches.of_session(name)
-        watched = mine[-1] if mine else None
-        return (None if watched is None else watched.verdict), self.wait_of(name)
-
-    def wait_of(self, name: str) -> Wait | None:
-        """Return why a session does not start a run, None if nothing keeps it; until when, by the clock on the wall."""
-        known = self._waits.get(name)
-        if known is not None:
-            return known[0]
-        left = self.starter.not_before.get(name, -1e9) - self.desk.awake()
-        stumble = self._stumbles.get(name)
-        if left <= 0 and stumble is not None and stumble.count:
-            left = stumble.not_before - self.desk.awake()
-        why = "" if stumble is None else stumble.why
-        return Wait(why, round(self.desk.wall() + left), cause=Cause.BACKOFF) if left > 0 else None
-
-    def waiting(self) -> dict[str, Wait]:
-        """Return why sessions do not start a run, by their names."""
-        names = {*list(self._waits), *list(self.starter.not_before), *list(self._stumbles)}
-        return {name: wait for name in sorted(names) if (wait := self.wait_of(name)) is not None}
-
-    def waits(self) -> list[str]:
-        """Return why sessions that could work wait, of which a person may want to know, each reason once."""
-        return list(dict.fromkeys(wait.why for wait, _ in list(self._waits.values()) if wait.news))
-
-    def overhear(self, run: Run, signals: list[Signal], *, brings: bool) -> None:
-        """Take in what a run says by its hooks; one without a terminal says the same in its stream.
-
-        `brings`: this hook can bring mail to it, so that none has to be typed.
-        """
-        watched = self.watches.find(run)
-        if watched is None:
-            return  # it is over, and nobody shall remember it again
-        watched.hooked = watched.hooked or brings
-        if terminal_of(run, agent_of(self.desk, run.agent)) is not None:
-            watched.overheard += signals
-
-    def forgive(self, agent: str, session: str) -> None:
-        """Let a session start as soon as it can, and others of its agent: a person says so."""
-        self.starts.forgive(agent, session)
-        self.starter.forgive(session)
-        self._waits.pop(session, None)
-
-    def weight(self, name: str) -> int:
-        """Return the bytes of memory that a session's run took when it was last weighed."""
-        return sum(each.memory for each in self.watches.of_session(name))
 
     async def stop(self) -> None:
         """Wait for what is under way; the runs themselves go on."""
-        busy = [*self._busy.values(), *self.closer.remotes.looks]
+        busy = [*self._busy.values(), *self.closer.looks]
         if busy:
-            await asyncio.wait(busy, timeout=LEAVE_PATIENCE)
+            await asyncio.wait(busy, timeout=LEAVE_TIMEOUT_S)
 
     async def tick(self) -> bool:
         """Take the next step for every session that has none under way, and say whether something runs."""
         busy = set(self._busy)  # who is busy now may be seen as it was before its step
-        view = await self.desk.read(self._look)
+        view = await self.runtime.read(self._look)
         self._any = bool(view.sessions)
         open_runs = list(view.runs.values())
-        self.desk.running = dict(Counter(run.agent for run in open_runs if not run.person))
-        seen = await self._see(open_runs) if open_runs else {}
+        self.runtime.running = dict(Counter(run.agent for run in open_runs if not run.person))
+        seen: dict[str, Observation] = {}
+        if open_runs:
+            look = self.runtime.runner.look
+            seen = await self.runtime.in_run_thread(lambda: {run.id: look(run.id) for run in open_runs})
         for session in view.sessions:
-            self.desk.app.house.pulses.hear(of_session(session.name))
+            self.runtime.app.context.pulses.hear(of_session(session.name))
             if session.name not in busy | self._busy.keys():
                 run = view.runs.get(session.name)
-                self._step(view, session, run, None if run is None else seen[run.id])
+                with going_on(log, f"{session.name} could not be looked after"):
+                    self._step(view, session, run, None if run is None else seen[run.id])
         await self.tidier.sweep()
         return bool(open_runs or self._busy)
-
-    async def _see(self, open_runs: list[Run]) -> dict[str, Observation]:
-        runner = self.desk.runner
-        return await self.desk.near(lambda: {run.id: runner.look(run.id) for run in open_runs})
 
     def _look(self, call: Call) -> View:
         tx = call.tx
@@ -228,7 +154,7 @@ class Fleet:
             {run.task: task for run in runs.values() if (task := tx.task(run.task)) is not None},
             frozenset(tx.holders()),
             frozenset(name for name in batch_names if verbs.is_over(call, name)),
-            _by_run(questions.untold(call)) if runs else {},
+            questions.untold(call) if runs else [],
         )
 
     # Judging
@@ -236,17 +162,17 @@ class Fleet:
     def _step(self, view: View, session: Session, run: Run | None, seen: Observation | None) -> None:
         ending = None
         if run is not None and seen is not None:
-            limit = self.desk.app.house.config.sessions.run_minutes * 60
+            limit = self.runtime.app.context.config.sessions.run_minutes * 60
             at_work = self.watches.at_work(run, seen)
-            theirs = life.is_theirs(view.tasks.get(run.task), run)
+            theirs = is_theirs(view.tasks.get(run.task), run)
             ending = why_end(session, run, theirs=theirs, at_work=at_work, limit=limit, printed=seen.size)
             ending = ending or self.attendant.why_over(run, self.watches.of(run))
         holds = session.name in view.holders
         step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
         at = (step, session.goal, None if run is None else (run.id, run.ending))
-        stumble = self._stumbles.get(session.name, Stumble(at))
+        stumble = self.memory.stumbles.get(session.name, Stumble(at))
         stumble = stumble if stumble.at == at else Stumble(at)
-        if self.desk.awake() < stumble.not_before:
+        if self.runtime.awake() < stumble.not_before:
             return
         work = self._give_up(step, run, seen, stumble) if stumble.faults >= MAX_TRIES else None
         work = work or self._work(view, step, session, run, seen, ending)
@@ -287,25 +213,32 @@ class Fleet:
                 rests = run is None and session.goal is not Goal.STOPPED and is_news(session, still=still)
                 return self._rest(session, still=still) if rests else None
             case Step.LET_GO:
-                return self._let_go(session)
+                return self.runtime.write(lambda call: verbs.let_go(call, session.name))
             case Step.REMOVE:
                 return self._remove(session)
             case _:
-                pass
-        assert run is not None and seen is not None
+                assert run is not None and seen is not None
+                return self._work_on(view, step, session, run, seen, ending)
+
+    def _work_on(
+        self, view: View, step: Step, session: Session, run: Run, seen: Observation, ending: Ending | None
+    ) -> Coroutine[Any, Any, None] | None:
+        """Return what a step of a session that has a run comes to."""
         match step:
             case Step.START:
                 return None if self.hold else self.starter.start(run)
             case Step.READ:
-                due = self.attendant.is_due(self.watches.of(run), seen) or run.id in view.decided
-                return self._attend(view, session, run, seen) if due else None
+                watched, decided = self.watches.of(run), [each for each in view.decided if each.run == run.id]
+                due = decided or self.attendant.is_due(watched, seen)
+                agent = agent_of(self.runtime, run.agent)
+                return self.attendant.attend(run, session, watched, agent, seen, decided) if due else None
             case Step.HOLD | Step.GO_ON:
                 return self._hold(run, on=step is Step.HOLD)
             case Step.END:
                 assert ending is not None
                 return self._end(run, ending)
             case Step.STOP:
-                return self._stop(run)
+                return self.runtime.in_run_thread(lambda: self.runtime.runner.stop(run.id))
             case _:
                 return self.closer.close(run, seen)
 
@@ -314,19 +247,20 @@ class Fleet:
             return self._leave(session)
         if self.hold or self._nothing.get(session.name) == view.seq:
             return None
-        at = self.desk.awake()
+        at = self.runtime.awake()
         if session.attached:
             return self._begin(session, view.seq, None)
-        if at < self.starter.not_before.get(session.name, -1e9) or self._is_put_off(view, session):
+        if at < self.memory.not_before.get(session.name, -1e9) or self._is_put_off(view, session):
             return None
-        self.desk.app.house.no_place = no_place = self.starter.why_no_place()
+        # Told to the verbs only now: a batch that ends for it ends after its session has said so.
+        self.memory.no_place = no_place = self.starter.why_no_place()
         if no_place:
             return self._wait_for_place(session, Wait(no_place, news=True, about=PLACE, cause=Cause.PLACE), at)
-        agent = agent_of(self.desk, session.agent or "")
+        agent = agent_of(self.runtime, session.agent or "")
         if agent is None:
             return self._begin(session, view.seq, None)
-        config, soon = self.desk.app.house.config, self._beginning[agent.name]
-        wait = self.starts.why_wait(agent, config, list(view.runs.values()), at, self.desk.wall(), soon)
+        config, soon = self.runtime.app.context.config, self._beginning[agent.name]
+        wait = self.starts.why_wait(agent, config, list(view.runs.values()), at, self.runtime.wall(), soon)
         if wait is not None:
             return self._wait(session, wait, at)
         if soon and gap_of(agent, config) > 0:
@@ -336,24 +270,24 @@ class Fleet:
 
     def _is_put_off(self, view: View, session: Session) -> bool:
         """Say whether a session waits after its last run; who waits for anything else asks again: it may be there."""
-        later = (session.until or 0.0) > self.desk.wall()
-        return later and session.name in view.holders and session.name not in self._waits
+        later = (session.until or 0.0) > self.runtime.wall()
+        return later and session.name in view.holders and session.name not in self.memory.waits
 
     def _wait_for_place(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None]:
         """Let a session wait until a person has seen to the folder of the worktrees, and look again all the while."""
-        self.starter.not_before[session.name] = at + REST_EVERY
-        self._waits[session.name] = (wait, at)
+        self.memory.not_before[session.name] = at + REST_EVERY_S
+        self.memory.waits[session.name] = (wait, at)
         return self._show_wait(session, wait, None)
 
     def _wait(self, session: Session, wait: Wait, at: float) -> Coroutine[Any, Any, None] | None:
         """Remember why a session waits, and let people see it if it takes long."""
-        until = None if wait.until is None else self.desk.wall() + wait.until - at
-        since = self._waits.get(session.name, (wait, at))[1]
-        self._waits[session.name] = (replace(wait, until=None if until is None else round(until)), since)
-        if not wait.news or session.state in (State.LIMITED, State.STALLED) or at - since < SHOWN_AFTER:
+        until = None if wait.until is None else self.runtime.wall() + wait.until - at
+        since = self.memory.waits.get(session.name, (wait, at))[1]
+        self.memory.waits[session.name] = (replace(wait, until=None if until is None else round(until)), since)
+        if not wait.news or session.state in (SessionState.LIMITED, SessionState.STALLED) or at - since < SHOWN_AFTER_S:
             return None
         # One with nothing to do shows nothing, and would try for ever.
-        self.starter.not_before[session.name] = at + REST_EVERY
+        self.memory.not_before[session.name] = at + REST_EVERY_S
         return self._show_wait(session, wait, until)
 
     async def _show_wait(self, session: Session, wait: Wait, until: float | None) -> None:
@@ -365,15 +299,15 @@ class Fleet:
             if life.waits(call, session.name, wait, until) and not known:
                 news = self.starts.is_news("", wait.about or wait.why) if news is None else news
                 if news:
-                    alert(call, "waits", f"{session.name} waits: {wait.why}", session.name, None)
+                    alert(call, AlertKind.WAITS, f"{session.name} waits: {wait.why}", session.name, None)
 
-        await self.desk.write(write)
+        await self.runtime.write(write)
 
     async def _guarded(self, session: Session, step: Step, stumble: Stumble, work: Coroutine[Any, Any, None]) -> None:
         """Take a step, whatever comes of it; after all but a look another may follow at once."""
         try:
             await work
-            self._stumbles.pop(session.name, None)
+            self.memory.stumbles.pop(session.name, None)
         except CoveyError as error:
             log.warning("%s: %s", session.name, error)
             await self._stumble(session, step, stumble, error)
@@ -389,23 +323,22 @@ class Fleet:
         """Take the step again later, and show that it failed: it would most likely fail again at once."""
         count = before.count + 1
         may_pass = isinstance(error, Unavailable) and step is not Step.STOP
-        waits = may_pass and (count < MAX_WAITS or is_full(self.desk))
+        waits = may_pass and (count < MAX_WAITS or is_full(self.runtime))
         why = error.message if isinstance(error, CoveyError) else f"{type(error).__name__}: {error}"
-        later = self.desk.awake() + min(STUMBLE * 2**count, STUMBLE_MOST)
+        later = self.runtime.awake() + min(STUMBLE_S * 2**count, MAX_STUMBLE_S)
         faults = before.faults + (0 if waits else 1)
-        self._stumbles[session.name] = Stumble(before.at, count, faults, later, why)
+        self.memory.stumbles[session.name] = Stumble(before.at, count, faults, later, why)
         if step in (Step.STOP, Step.JUDGE, Step.REMOVE) and count > 1:
             evidence = f"to {step} it failed {count} times: {why}"
             with contextlib.suppress(CoveyError):
-                await self.desk.write(lambda call: life.show(call, session.name, State.STALLED, evidence))
+                await self.runtime.write(lambda call: life.show(call, session.name, SessionState.STALLED, evidence))
 
     # Acting
 
     async def _rest(self, session: Session, *, still: bool) -> None:
-        if is_news(session, still=still):
-            state = State.PAUSED if still else State.IDLE
-            evidence = "it was told to stand still" if still else "nothing keeps it from going on"
-            await self.desk.write(lambda call: life.show(call, session.name, state, evidence))
+        state = SessionState.PAUSED if still else SessionState.IDLE
+        evidence = "it was told to stand still" if still else "nothing keeps it from going on"
+        await self.runtime.write(lambda call: life.show(call, session.name, state, evidence))
 
     async def _leave(self, session: Session) -> None:
         def leave(call: Call) -> None:
@@ -415,64 +348,52 @@ class Fleet:
                 if event is not None:
                     call.put_session(now, now.name, event, by=COVEY)
 
-        await self.desk.write(leave)
-
-    async def _let_go(self, session: Session) -> None:
-        await self.desk.write(lambda call: verbs.let_go(call, session.name))
+        await self.runtime.write(leave)
 
     async def _begin(self, session: Session, seq: int, agent: Agent | None) -> None:
         try:
-            day = self.desk.today()
-            run = await self.desk.write(lambda call: life.begin(call, session.name, day))
+            day = self.runtime.today()
+            run = await self.runtime.write(lambda call: life.begin(call, session.name, day))
             if agent is not None and isinstance(run, Run):
-                self.starts.began(agent, self.desk.awake())
+                self.starts.began(agent, self.runtime.awake())
         finally:
             if agent is not None:
                 self._beginning[agent.name] -= 1
         if isinstance(run, Wait):
             if run.news:
                 await self._show_wait(session, run, run.until)
-            self._waits[session.name] = (run, self.desk.awake())
-            self.starter.not_before[session.name] = self.desk.awake() + (ASK_EVERY if run.news else REST_EVERY)
+            self.memory.waits[session.name] = (run, self.runtime.awake())
+            self.memory.not_before[session.name] = self.runtime.awake() + (ASK_EVERY_S if run.news else REST_EVERY_S)
             return
-        self._waits.pop(session.name, None)
+        self.memory.waits.pop(session.name, None)
         if run is None:
             self._nothing[session.name] = seq
-            if session.state in (State.PAUSED, State.LIMITED):
+            if session.state in (SessionState.PAUSED, SessionState.LIMITED):
                 await self._rest(session, still=False)
             return
-        await self.desk.near(lambda: tree.make_way(self.desk.project.state / "runs" / run.id))
+        await self.runtime.in_run_thread(lambda: run_launch.make_way(self.runtime.project.run_folder(run.id)))
         await self.starter.start(run)
 
     async def _remove(self, session: Session) -> None:
         await self.tidier.remove(session)
-        for memory in (self._nothing, self.starts.failures, self.starter.not_before, self._waits):
+        for memory in (self._nothing, self.starts.failures, self.memory.not_before, self.memory.waits):
             memory.pop(session.name, None)
 
-    async def _attend(self, view: View, session: Session, run: Run, seen: Observation) -> None:
-        """Look after a run that is alive."""
-        decided = view.decided.get(run.id, [])
-        await self.attendant.attend(run, session, self.watches.of(run), agent_of(self.desk, run.agent), seen, decided)
-
     async def _hold(self, run: Run, *, on: bool) -> None:
-        await self.desk.near(lambda: self.desk.runner.hold(run.id, on=on))
-        state, evidence = (State.PAUSED, "it stands still") if on else (State.WORKING, f"{run.id} goes on")
-        await self.desk.write(lambda call: life.show(call, run.session, state, evidence))
+        await self.runtime.in_run_thread(lambda: self.runtime.runner.hold(run.id, on=on))
+        state, evidence = (
+            (SessionState.PAUSED, "it stands still") if on else (SessionState.WORKING, f"{run.id} goes on")
+        )
+        await self.runtime.write(lambda call: life.show(call, run.session, state, evidence))
 
     async def _end(self, run: Run, ending: Ending) -> None:
-        await self.desk.write(lambda call: life.ending(call, run, ending))
-
-    async def _stop(self, run: Run) -> None:
-        await self.desk.near(lambda: self.desk.runner.stop(run.id))
+        await self.runtime.write(lambda call: life.ending(call, run, ending))
 
 
 def is_news(session: Session, *, still: bool) -> bool:
     """Say whether it has to be shown that a session without a run stands still, or does so no longer."""
-    return session.state is not State.PAUSED if still else session.state in (State.PAUSED, State.LIMITED)
-
-
-def _by_run(decided: list[Question]) -> dict[str, list[Question]]:
-    found: dict[str, list[Question]] = {}
-    for question in decided:
-        found.setdefault(question.run or "", []).append(question)
-    return found
+    return (
+        session.state is not SessionState.PAUSED
+        if still
+        else session.state in (SessionState.PAUSED, SessionState.LIMITED)
+    )

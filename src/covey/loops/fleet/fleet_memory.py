@@ -1,28 +1,96 @@
-"""The runs that are watched: what is remembered of each, and whose it is."""
+"""What the fleet remembers: its loop writes it, and verbs ask it. Lost with the daemon, and learnt again.
+
+Of runs that is what they write, read on from where we were and understood line by line, and what follows from it.
+"""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from covey.agents.agent import Sight
-from covey.app.journals import Journal, Ledger
-from covey.core.heard import Heard
-from covey.core.launches import Activity, Observation
-from covey.core.runs import Run
-from covey.core.sessions import State
-from covey.core.signals import Compacts, Limited, Signal
-from covey.core.spending import Used
-from covey.core.watch import Verdict
-from covey.loops.desk import Desk
-from covey.loops.hearing import Tail
+from covey.app.clock import Clock
+from covey.app.history.journals import Journal, Ledger
+from covey.core.board.waiting import Cause
+from covey.core.costs.spending import Used
+from covey.core.fleet.launches import Activity, Observation
+from covey.core.fleet.run_state import RunState
+from covey.core.fleet.runs import Run
+from covey.core.fleet.sessions import SessionState
+from covey.core.fleet.signals import Compacts, Failed, Limited, Signal
+from covey.core.fleet.start_limits import Wait
+from covey.core.fleet.watchdog import Verdict
+from covey.core.people.alerts import AlertKind
+from covey.loops.fleet.pacing import Starts
+from covey.runners.machine import free_memory
+
+MAX_LINE_BYTES = 8 * 1024 * 1024
+"""Bytes of a line beyond which it is nobody's signal."""
+MAX_UNREAD_BYTES = 64 * 1024 * 1024
+"""Bytes that are read at most of what was printed before we began to listen."""
+LONG_AGO = -1e9
+"""A time of the awake clock before all others."""
+
+Source = Callable[[int], tuple[bytes, int]]
+"""Returns a part of what was written from an offset on, and where the next part begins."""
+Reader = Callable[[str], list[Signal]]
+
+
+@dataclass
+class Tail:
+    """How far something was read, and the beginning of a line that has not ended."""
+
+    read: int = 0
+    rest: bytes = b""
+
+
+def listen(heard: RunState, tail: Tail, reader: Reader | None, source: Source, size: int, at: float) -> None:
+    """Read all that was written since; what nobody can read any more is passed over."""
+    if size - tail.read > MAX_UNREAD_BYTES:
+        tail.read, tail.rest = size - MAX_UNREAD_BYTES, b""
+    while True:
+        data, following = source(tail.read)
+        if not data:
+            return
+        tail.read = following
+        *lines, tail.rest = (tail.rest + data).split(b"\n")
+        if len(tail.rest) > MAX_LINE_BYTES:
+            tail.rest = b""
+        _understand(heard, reader, lines, at)
+
+
+def finish(heard: RunState, tail: Tail, reader: Reader | None, at: float) -> None:
+    """Understand a last line that nothing ended."""
+    lines, tail.rest = [tail.rest], b""
+    _understand(heard, reader, lines, at)
+
+
+def overhear(heard: RunState, reader: Reader, complaint: str, at: float) -> None:
+    """Understand what a program said on standard error as far as it says that it failed: it said nothing else."""
+    for line in complaint.splitlines():
+        for signal in reader(line):
+            if isinstance(signal, Failed):
+                heard.take(signal, at)
+
+
+def _understand(heard: RunState, reader: Reader | None, lines: list[bytes], at: float) -> None:
+    if reader is not None:
+        for line in lines:
+            for signal in reader(line.decode(errors="replace")):
+                heard.take(signal, at)
+
+
+# What is remembered of runs
 
 
 @dataclass
 class Watched:
     """What we remember of a run while we watch it; lost with us, and made again from what it wrote."""
 
+    session: str
     started: float
-    heard: Heard = field(default_factory=Heard)
+    heard: RunState = field(default_factory=RunState)
     tail: Tail = field(default_factory=Tail)
     at_work: float = 0.0
     looked: float | None = None
@@ -90,25 +158,26 @@ class Watched:
     dialog_at: float = 0.0
     dialog: str | None = None
     """What a dialog on its screen asks."""
-    asked_of: str | None = None
-    """What it asked a person when it was last judged."""
-    learnt: tuple[float | None, tuple[str, str] | None] | None = None
+    learnt: tuple[float | None, tuple[AlertKind, str] | None] | None = None
     """What was learnt from its end, once: until when its session waits, and the alert that a person gets."""
+
+    @property
+    def journal_path(self) -> str:
+        """Return where a terminal program writes its conversation, empty if that is not known."""
+        return "" if self.journal is None else self.journal.path
 
 
 @dataclass
 class Watches:
     """What is remembered of runs until they are closed; lost with us, and made again."""
 
-    desk: Desk
+    clock: Clock
     _watched: dict[str, Watched] = field(default_factory=dict)
-    _owners: dict[str, str] = field(default_factory=dict)
 
     def of(self, run: Run) -> Watched:
         """Return what is remembered of a run, from now on if nothing was."""
         if run.id not in self._watched:
-            self._watched[run.id] = Watched(self.desk.awake())
-            self._owners[run.id] = run.session
+            self._watched[run.id] = Watched(run.session, self.clock.now().awake)
         return self._watched[run.id]
 
     def find(self, run: Run) -> Watched | None:
@@ -117,20 +186,19 @@ class Watches:
 
     def of_session(self, name: str) -> list[Watched]:
         """Return what is remembered of the runs of a session, the last one last."""
-        return [each for run, each in list(self._watched.items()) if self._owners.get(run) == name]
+        return [each for _, each in self.all() if each.session == name]
 
-    def all(self) -> list[tuple[str, str, Watched]]:
-        """Return every run that is watched, its session, and what is remembered of it."""
-        return [(run, self._owners.get(run, ""), watched) for run, watched in list(self._watched.items())]
+    def all(self) -> list[tuple[str, Watched]]:
+        """Return every run that is watched, and what is remembered of it; any thread may ask."""
+        return list(self._watched.items())
 
     def forget(self, run: Run) -> None:
         """Remember nothing of a run any more."""
         self._watched.pop(run.id, None)
-        self._owners.pop(run.id, None)
 
     def at_work(self, run: Run, seen: Observation) -> float:
         """Return for how many seconds a run has not stood still, been put off, or waited for a person."""
-        watched, now = self.of(run), self.desk.awake()
+        watched, now = self.of(run), self.clock.now().awake
         if watched.looked is None:
             watched.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
         elif not seen.held and not is_kept(watched):
@@ -141,5 +209,77 @@ class Watches:
 
 def is_kept(watched: Watched) -> bool:
     """Say whether a run waits for its provider or a person, and so is not at work."""
-    asks = watched.verdict is not None and watched.verdict.state is State.NEEDS_YOU
+    asks = watched.verdict is not None and watched.verdict.state is SessionState.NEEDS_YOU
     return asks or watched.heard.limited is not None
+
+
+# What is remembered of sessions
+
+
+@dataclass(frozen=True)
+class Stumble:
+    """How a step for a session failed, over and over."""
+
+    at: object
+    """The step, and what it was taken for: when a person wants something else, that is tried at once."""
+    count: int = 0
+    faults: int = 0
+    """Those of the failures that waiting does not mend."""
+    not_before: float = LONG_AGO
+    why: str = ""
+
+
+@dataclass
+class FleetMemory:
+    """The memory of one fleet."""
+
+    clock: Clock
+    free_memory: Callable[[], int | None] = free_memory
+    chance: Callable[[], float] = random.random
+    waits: dict[str, tuple[Wait, float]] = field(default_factory=dict)
+    """Why a session that could work does not, and since when."""
+    stumbles: dict[str, Stumble] = field(default_factory=dict)
+    not_before: dict[str, float] = field(default_factory=dict)
+    """When each session may begin a run again, by the clock that stands still while the machine sleeps."""
+    no_place: str = ""
+    """Why no worktree can be made, as it was last seen."""
+    place_again: float = LONG_AGO
+    """When that is looked at again."""
+
+    def __post_init__(self) -> None:
+        self.starts = Starts(self.free_memory, self.chance)
+        self.watches = Watches(self.clock)
+
+    def why(self, session: str) -> tuple[Verdict | None, Wait | None]:
+        """Return what the watchdog last thought of a session's run, and why it does not start one."""
+        mine = self.watches.of_session(session)
+        return (mine[-1].verdict if mine else None), self.wait_of(session)
+
+    def wait_of(self, session: str) -> Wait | None:
+        """Return why a session does not start a run, None if nothing keeps it; until when, by the clock on the wall."""
+        known = self.waits.get(session)
+        if known is not None:
+            return known[0]
+        now = self.clock.now()
+        left = self.not_before.get(session, LONG_AGO) - now.awake
+        stumble = self.stumbles.get(session)
+        if left <= 0 and stumble is not None and stumble.count:
+            left = stumble.not_before - now.awake
+        why = "" if stumble is None else stumble.why
+        return Wait(why, round(now.wall + left), cause=Cause.BACKOFF) if left > 0 else None
+
+    def waiting(self) -> dict[str, Wait]:
+        """Return why sessions do not start a run, by their names."""
+        names = {*list(self.waits), *list(self.not_before), *list(self.stumbles)}
+        return {name: wait for name in sorted(names) if (wait := self.wait_of(name)) is not None}
+
+    def forgive(self, agent: str, session: str) -> None:
+        """Let a session start as soon as it can, and others of its agent: a person says so."""
+        self.starts.forgive(agent, session)
+        self.not_before.pop(session, None)
+        self.place_again = LONG_AGO
+        self.waits.pop(session, None)
+
+    def weight(self, session: str) -> int:
+        """Return the bytes of memory that a session's run took when it was last weighed."""
+        return sum(each.memory for each in self.watches.of_session(session))

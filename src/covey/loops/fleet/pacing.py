@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from covey.agents.agent import Agent
 from covey.config import Config
-from covey.core import pace
-from covey.core.expiry import JUMP
-from covey.core.pace import Load, Pace, Wait
-from covey.core.runs import Run
-from covey.core.signals import Trouble
+from covey.core.fleet import start_limits
+from covey.core.fleet.runs import Run
+from covey.core.fleet.signals import Trouble
+from covey.core.fleet.start_limits import Load, Pace, Wait
+from covey.core.leases.expiry import CLOCK_JUMP_S
 
 MIB = 1024 * 1024
 YOUNG = 15.0
@@ -47,44 +47,41 @@ class Starts:
         """Say why no run of an agent starts now, None if one may; `beginning`: how many are about to."""
         self._sleep(at, wall)
         count = sum(run.agent == agent.name and not run.person for run in running) + beginning
-        now = pace.calm(self.paces.get(agent.name, Pace()), at, count)
+        now = start_limits.calm(self.paces.get(agent.name, Pace()), at, count)
         self.paces[agent.name] = now
         self._young = [(name, since) for name, since in self._young if at - since < YOUNG]
         free = self._memory(at)
         needs = self.size(agent)
+        growing = sum(self.sizes.get(name, needs) for name, _ in self._young)  # what has just started will take that
         load = Load(
             at=at,
             running=count,
             gap=gap_of(agent, config),
-            free=None if free is None else free - beginning * needs - self._growing(needs),
+            free=None if free is None else free - beginning * needs - growing,
             needs=needs,
             reserve=int(config.sessions.free_memory * MIB),
         )
         if load.free is None or load.free - load.needs >= 2 * load.reserve:
-            self.told.discard(("", pace.MEMORY))  # there is enough again: if not later, that is news
-        return pace.why_wait(now, load)
-
-    def _growing(self, needs: int) -> int:
-        """Return the bytes that runs which have just started will take."""
-        return sum(self.sizes.get(name, needs) for name, _ in self._young)
+            self.told.discard(("", start_limits.MEMORY))  # there is enough again: if not later, that is news
+        return start_limits.why_wait(now, load)
 
     def _sleep(self, at: float, wall: float) -> None:
         """Let a named reset come at its time of day, however long the machine has slept meanwhile."""
         ahead, self._ahead = wall - at - (wall - at if self._ahead is None else self._ahead), wall - at
-        if abs(ahead) > JUMP:
+        if abs(ahead) > CLOCK_JUMP_S:
             for name, each in self.paces.items():
                 if each.closed is not None:
                     self.paces[name] = replace(each, closed=each.closed - ahead)
 
     def forgive(self, agent: str, session: str) -> None:
-        """Forget what kept an agent and a session from starting: a person says that they shall."""
+        """Forget what kept an agent and a session from starting: a person has said to start."""
         if agent in self.paces:
             self.paces[agent] = Pace(started=self.paces[agent].started)
         self.failures.pop(session, None)
 
     def began(self, agent: Agent, at: float) -> None:
         """Note that a run has started."""
-        self.paces[agent.name] = pace.began(self.paces.get(agent.name, Pace()), at)
+        self.paces[agent.name] = replace(self.paces.get(agent.name, Pace()), started=at)
         self._young.append((agent.name, at))
 
     def size(self, agent: Agent) -> int:
@@ -98,12 +95,12 @@ class Starts:
 
     def refused(self, agent: str, running: int, trouble: Trouble, what: str, at: float, until: float | None) -> None:
         """Note that a provider refused a run; `until` is a time of the watcher's clock."""
-        self.paces[agent] = pace.refused(self.paces.get(agent, Pace()), at, running, trouble, what, until)
+        self.paces[agent] = start_limits.refused(self.paces.get(agent, Pace()), at, running, trouble, what, until)
 
     def failed(self, session: str, config: Config) -> float:
         """Note that a session failed once more in a row, and return the seconds that it waits."""
         count = self.failures[session] = self.failures.get(session, 0) + 1
-        return pace.backoff(count, config.watch.backoff, config.watch.backoff_most, self.chance())
+        return start_limits.backoff(count, config.watch.backoff, config.watch.backoff_most, self.chance())
 
     def gave_up(self, agent: str, task: str, what: str, at: float) -> bool:
         """Note that an agent gave a task up; true if it does so with one task after another, and so is stopped."""
@@ -111,7 +108,7 @@ class Starts:
         tasks.add(task)
         if len(tasks) < TOO_MANY:
             return False
-        self.paces[agent] = pace.refused(self.paces.get(agent, Pace()), at, 1, Trouble.KEY, what)
+        self.paces[agent] = start_limits.refused(self.paces.get(agent, Pace()), at, 1, Trouble.KEY, what)
         tasks.clear()
         return True
 
@@ -120,7 +117,7 @@ class Starts:
         self.failures.pop(session, None)
 
     def went_well(self, session: str, agent: str) -> None:
-        """Forget the failures of a session, and that a person knows of troubles of its agent."""
+        """Reset its failures, and allow a new alert about its agent."""
         self.forget(session)
         self.given_up.pop(agent, None)
         self.told = {each for each in self.told if each[0] != agent}

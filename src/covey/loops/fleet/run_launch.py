@@ -4,67 +4,46 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from covey import proof
 from covey.agents import registry
 from covey.agents.agent import Agent, Assignment, HookDoor, terminal_of
-from covey.agents.environment import NO_BYTECODE, PROXIES, agent_env
-from covey.app import journals
-from covey.app.readings import PROMPT
-from covey.app.runs import Work
-from covey.config import AgentSettings, Config
-from covey.core.guarded import commands_of
-from covey.core.launches import Launch
-from covey.core.permits import Level
-from covey.core.prompts import prompt, resumed, told
-from covey.core.runs import TMUX, Run
+from covey.agents.environment import agent_env
+from covey.app.fleet.runs import Work
+from covey.app.history import journals
+from covey.app.history.transcript_entries import PROMPT
+from covey.config import AgentSettings
+from covey.core.fleet.launches import Launch
+from covey.core.fleet.prompts import prompt, resumed, told
+from covey.core.fleet.runs import TMUX, Run
+from covey.core.merging.guarded_files import commands_of
+from covey.core.people.permits import PermissionLevel
 from covey.errors import Invalid
 from covey.files import write_whole
 from covey.installation import put_launcher
+from covey.loops.runtime import Runtime
 from covey.runners.tmux import make_place, place_of
-from covey.runners.tools import CACHE_VARIABLES, TOOL_VARIABLES
 
-GATE_ALLOWED = (
-    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "PYENV_VERSION",
-    "RUSTUP_TOOLCHAIN", "CONDA_DEFAULT_ENV", "GEM_PATH",
-)  # fmt: skip
-"""Variables of ours that every gate gets, with those that say where tools and their caches are."""
 TOLD = "told.json"
 """The file of a run with the parts of its task that its conversation has heard once it has its prompt."""
 SEEN, MISSED = "hooks", "missed"
 """The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
-RELAY = Path(__file__).parents[1] / "hooks" / "relay.py"
+RELAY = Path(__file__).parents[2] / "hooks" / "relay.py"
 """A program of its own, which imports nothing of ours: agents start it at every step."""
 LAUNCHER = "bin"
 """The folder that is first on the PATH of a run: the covey that is called there is the one that runs it."""
 
 
-def gate_env(extra: Iterable[str] = (), *, network: bool = False) -> dict[str, str]:
-    """Return what a gate gets of our environment: what names tools and places, and what the settings name besides."""
-    named = {*GATE_ALLOWED, *TOOL_VARIABLES, *CACHE_VARIABLES, *(PROXIES if network else ()), *extra}
-    own = {name: value for name, value in os.environ.items() if name in named or name.startswith("LC_")}
-    return {"LANG": "C.UTF-8", "PATH": os.defpath, **own, **NO_BYTECODE}
-
-
-def launch(
-    work: Work,
-    config: Config,
-    folder: Path,
-    worktree: Path,
-    git: dict[str, str],
-    url: str,
-    credential: str,
-    *,
-    common: Path,
-    entry: Path | None,
-) -> Launch:
-    """Write what the program reads into the run's folder, and return how it is started."""
-    run, settings = work.run, config.agents.get(work.run.agent) or AgentSettings()
+def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
+    """Write what the program reads into the run's folder, and return how it is started; `git`: its environment."""
+    run, config = work.run, runtime.app.context.config
+    settings = config.agents.get(run.agent) or AgentSettings()
+    folder, worktree = runtime.project.run_folder(run.id), runtime.worktrees.path(run.session)
+    entry = runtime.worktrees.git_dir(run.session)
     agent = registry.find(run.agent, config.declared())
     conversation = work.conversation if agent.traits.resumes else None
     brief = work.brief
@@ -74,9 +53,9 @@ def launch(
     _write(prompt_file, text)
     _write(folder / TOLD, json.dumps(told(brief)))
     _write(body_file, work.body)
-    env = _environment(work, agent, settings, folder, worktree, git, url) | (
-        {proof.VARIABLE: credential} if credential else {}
-    )
+    credential = runtime.credential(run.id)
+    own = {proof.VARIABLE: credential} if credential else {}
+    env = _environment(work, agent, settings, folder, worktree, git, runtime.url) | own
     assignment = Assignment(
         run=run.id,
         session=run.session,
@@ -90,16 +69,16 @@ def launch(
         conversation=conversation,
         folder=str(folder),
         private=(str(place_of(folder).parent),),
-        git=str(common),
+        git=str(runtime.project.common),
         entry="" if entry is None else str(entry),
         program=settings.program,
         arguments=settings.arguments,
         model=run.model or settings.model,
-        permissions=Level(work.session.permissions or config.sessions.permissions),
+        permissions=PermissionLevel(work.session.permissions or config.sessions.permissions),
         commands=work.commands,
         gate=commands_of(config.merge),
         allowance=run.money,
-        hooks=HookDoor(url=url, relay=relay_words()) if agent.traits.hooks else None,
+        hooks=HookDoor(url=runtime.url, relay=relay_words()) if agent.traits.hooks else None,
     )
     made = _made(agent, assignment, folder, run)
     problem = registry.executable(made)
@@ -138,6 +117,12 @@ def _environment(
         "TMUX_TMPDIR": str(make_place(folder)),
         "COVEY_MISSED": str(folder / MISSED),
     }
+
+
+def make_way(folder: Path) -> None:
+    """Move aside what lies where a new run is to have its folder: somebody who knew its name put it there."""
+    if os.path.lexists(folder):
+        folder.rename(folder.with_name(f"{folder.name}.before-{secrets.token_hex(4)}"))
 
 
 def relay_words() -> tuple[str, ...]:

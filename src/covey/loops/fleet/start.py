@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from covey.agents import registry
-from covey.agents.agent import Agent
-from covey.app import runs as life
-from covey.app.sessions import alert
-from covey.app.verbs import Call
-from covey.core.judge import Again, is_cache
-from covey.core.merges import State
-from covey.core.prompts import Left
-from covey.core.runs import Ending, Run
-from covey.errors import CoveyError, Refused, ToolFailed
-from covey.git import candidates, put_back
-from covey.git.guard import write_guard
-from covey.git.rescue import Rescued
-from covey.git.rescue import show as show_rescue
-from covey.git.worktrees import NoPlace, default_folder
-from covey.loops import keeping, outfit, tree
-from covey.loops.desk import Desk
-from covey.loops.rescues import is_full, note_rescue, put_in_safety, set_aside
-from covey.loops.starts import Starts
-from covey.loops.watches import Watches
+from covey.agents.agent import Agent, traits_of
+from covey.app.context import Call
+from covey.app.fleet import runs as life
+from covey.app.fleet.sessions import alert
+from covey.app.merging import merge_lookup
+from covey.core.fleet.outcomes import Again, is_cache
+from covey.core.fleet.prompts import UncommittedWork
+from covey.core.fleet.runs import Ending, Run
+from covey.core.merging.merges import MergeState
+from covey.core.people.alerts import AlertKind
+from covey.errors import CoveyError, DidNotRun, Refused, ToolFailed
+from covey.git.candidates import candidates
+from covey.git.guard.guard import write_guard
+from covey.git.landing import main_restore
+from covey.git.rescue.rescue import Rescued
+from covey.git.rescue.rescue import show as show_rescue
+from covey.git.worktrees import checkouts, task_branches
+from covey.git.worktrees.worktree_making import NoPlace
+from covey.git.worktrees.worktrees import default_folder
+from covey.loops.fleet import ref_repair, run_launch
+from covey.loops.fleet.fleet_memory import FleetMemory
+from covey.loops.fleet.rescues import is_full, note_rescue, put_in_safety, set_aside
+from covey.loops.runtime import Runtime
 
 log = logging.getLogger("covey.fleet")
 
@@ -44,33 +48,29 @@ class NotOurs(CoveyError):
 class Starter:
     """Starts runs that have begun."""
 
-    desk: Desk
-    starts: Starts
-    watches: Watches
-    not_before: dict[str, float] = field(default_factory=dict)
-    """When each session may begin a run again, by the clock that stands still while the machine sleeps."""
-    no_place: str = ""
+    runtime: Runtime
+    memory: FleetMemory
+    _no_place: str = ""
     """Why no worktree can be made, as it was last seen."""
-    _place_again: float = -1e9
-    """When that is looked at again."""
     _template: str | None = None
-    """The setting that was looked at."""
+    """Which setting of a folder for worktrees was looked at."""
+
+    def __post_init__(self) -> None:
+        self.starts, self.watches = self.memory.starts, self.memory.watches
 
     async def start(self, run: Run) -> None:
         """Prepare a run's worktree and start its program; done twice it is done once."""
-        work = await self.desk.write(lambda call: life.work(call, run))
+        work = await self.runtime.write(lambda call: life.work(call, run))
         if work is None:
             gone = Ending(f"{run.task} is no longer with {run.session}.")
-            await self.desk.write(lambda call: life.ending(call, run, gone))
+            await self.runtime.write(lambda call: life.ending(call, run, gone))
             return
         try:
-            found = await self.desk.beside(lambda: keeping.keep(self.desk))
-            if found:
-                await self.desk.write(lambda call: keeping.tell(call, found, run, "began"))
-            base, head, rescued = await self.desk.beside(lambda: self._prepare(work))
+            await ref_repair.keep(self.runtime, run, "began")
+            base, head, rescued = await self.runtime.in_git_thread(lambda: self._prepare(work))
         except NotOurs as error:  # the fault of this task's branch, so no other task has to wait for it
             refused = Again(str(error))
-            await self.desk.write(lambda call: life.judged(call, run, refused, None))
+            await self.runtime.write(lambda call: life.judged(call, run, refused, None))
             return
         except NoPlace as error:  # no other session, and no other task, would fare better
             await self._has_no_place(run, error)
@@ -83,115 +83,111 @@ class Starter:
             note_rescue(call, run.session, rescued, run.task)
             life.started(call, work, base, head)
 
-        await self.desk.write(write)
+        await self.runtime.write(write)
         self.starts.told.discard(("", PLACE))  # if there is none later, that is news
 
     def _prepare(self, work: life.Work) -> tuple[str, str, Rescued | None]:
-        desk, run = self.desk, work.run
-        config = desk.app.house.config
-        base = newest_main(desk)
-        if put_back.is_touched(desk.project, config.target):  # just now: what it held before was seen
-            base = desk.seen.get(config.target, base)
-        rescued = put_in_safety(desk, run.session, run.task, f"before {run.id} on {run.task}")
+        runtime, run = self.runtime, work.run
+        config = runtime.app.context.config
+        base = newest_main(runtime)
+        if main_restore.is_touched(runtime.project, config.target):  # just now: what it held before was seen
+            base = runtime.seen.get(config.target, base)
+        rescued = put_in_safety(runtime, run.session, run.task, f"before {run.id} on {run.task}")
         try:
-            head, goes_on = self._check_out(work, base)
+            head, goes_on = self._check_out_twice(work, base)
         except (ToolFailed, OSError) as error:
             rescued = self._make_anew(work, str(error)) or rescued
             head, goes_on = self._check_out(work, base)
-        guard = write_guard(desk.project, desk.project.state / "hooks", config.target)
-        git = desk.worktrees.session_env(run.session, guard)
-        folder = desk.project.state / "runs" / run.id
-        path = desk.worktrees.path(run.session)
-        common = desk.project.common
-        entry = desk.worktrees.git_dir(run.session)
+        guard = write_guard(runtime.project, runtime.project.hooks, config.target)
+        git = runtime.worktrees.session_env(run.session, guard)
         brief = replace(work.brief, kept=head != base, left=self._left(work, is_there=goes_on))
-        work = replace(work, brief=brief)
-        url, credential = desk.url, desk.credential(run.id)
-        launch = outfit.launch(work, config, folder, path, git, url, credential, common=common, entry=entry)
-        desk.runner.start(run.id, launch)
+        runtime.runner.start(run.id, run_launch.launch(runtime, replace(work, brief=brief), git))
         return base, head, rescued
 
-    def _left(self, work: life.Work, *, is_there: bool) -> list[Left]:
+    def _left(self, work: life.Work, *, is_there: bool) -> list[UncommittedWork]:
         """Return what was left of the task uncommitted; its session's own `is_there` if it goes on where it was."""
-        found: list[Left] = []
+        found: list[UncommittedWork] = []
         for session, ref in work.left:
             if is_there and session == work.run.session:
                 continue
             with contextlib.suppress(CoveyError, OSError, ValueError):  # it may have had its time
-                files = show_rescue(self.desk.project, ref).files
+                files = show_rescue(self.runtime.project, ref).files
                 names = [each["path"] for each in files if each["status"] != "ignored" and not is_cache(each["path"])]
-                found += [Left(session, ref, names)] if names else []
+                found += [UncommittedWork(session, ref, names)] if names else []
         return found
+
+    def _check_out_twice(self, work: life.Work, base: str) -> tuple[str, bool]:
+        """Bring a run's worktree onto its branch, at a second try if need be: git may have been killed."""
+        try:
+            return self._check_out(work, base)
+        except DidNotRun:
+            raise
+        except (ToolFailed, OSError):
+            return self._check_out(work, base)
 
     def _check_out(self, work: life.Work, base: str) -> tuple[str, bool]:
         """Bring a run's worktree onto its branch; return the commit it is at, and whether it is as it was left."""
-        desk, run, branch = self.desk, work.run, work.brief.branch
+        runtime, run, branch = self.runtime, work.run, work.brief.branch
+        resumes = work.conversation is not None and traits_of(agent_of(runtime, run.agent)).resumes
         try:
             # Who takes a conversation up again finds the files as they were when it was left.
-            head = desk.worktrees.take_up(run.session, branch) if self._resumes(work) and work.lies else None
+            head = runtime.worktrees.take_up(run.session, branch) if resumes and work.lies else None
             if head is not None:
                 return head, True
             if not work.carried:
-                tree.set_aside(desk.project, desk.worktrees, run.task, branch, base, is_first=work.is_first)
-            return desk.worktrees.prepare(run.session, branch, self._begins(work, base)), False
+                task_branches.set_aside(
+                    runtime.project, runtime.worktrees, run.task, branch, base, is_first=work.is_first
+                )
+            return runtime.worktrees.prepare(run.session, branch, self._begins(work, base)), False
         except Refused as error:
-            if tree.is_held(desk.project, branch):
+            if checkouts.holder(runtime.project, branch) is not None:
                 raise NotOurs(f"{error.message} {error.hint}") from error
             raise
 
     def _make_anew(self, work: life.Work, why: str) -> Rescued | None:
         """Let go of what keeps a run from its worktree: the branch if git would not check it out, else the worktree."""
-        desk, run, branch = self.desk, work.run, work.brief.branch
-        tip = candidates.resolve(desk.project, f"refs/heads/{branch}")
-        if tip is not None and not tree.can_be_checked_out(desk.project, tip):
+        runtime, run, branch = self.runtime, work.run, work.brief.branch
+        tip = candidates.resolve(runtime.project, f"refs/heads/{branch}")
+        if tip is not None and not task_branches.can_be_checked_out(runtime.project, tip):
             with contextlib.suppress(CoveyError, OSError):
-                desk.worktrees.release(run.session)
-            tree.give_up(desk.project, run.task, branch)
+                runtime.worktrees.release(run.session)
+            task_branches.give_up(runtime.project, run.task, branch)
             raise NotOurs(f"git does not check out {tip[:12]}, which was on {branch}: {why}")
-        if is_full(desk) or self.starts.failures.get(run.session):
+        if is_full(runtime) or self.starts.failures.get(run.session):
             raise ToolFailed(why)  # a new worktree would not help, or did not
-        return set_aside(desk, run.session, run.task, f"before {run.id} on {run.task}; it could not be used: {why}")
+        return set_aside(runtime, run.session, run.task, f"before {run.id} on {run.task}; it could not be used: {why}")
 
     def _begins(self, work: life.Work, base: str) -> str:
         """Return where a branch begins: at the newest main, but on work that came back and was done on another."""
-        project, earlier = self.desk.project, work.elsewhere
+        project, earlier = self.runtime.project, work.elsewhere
         if earlier is None or candidates.resolve(project, f"refs/heads/{work.brief.branch}") is not None:
             return base
         tip = candidates.resolve(project, earlier)
         return base if tip is None or candidates.is_ancestor(project, tip, base) else tip
 
-    def _resumes(self, work: life.Work) -> bool:
-        agent = agent_of(self.desk, work.run.agent)
-        return work.conversation is not None and agent is not None and agent.traits.resumes
-
     async def _has_no_place(self, run: Run, error: NoPlace) -> None:
         """End a run for which no worktree can be made; the whole fleet waits, and one person is told once."""
         log.warning("%s could not start: %s", run.id, error)
         self.watches.forget(run)
-        self.no_place = f"{error.message} {error.hint}"
-        self._place_again = self.desk.awake() + PLACE_AGAIN
-        await self.desk.write(lambda call: life.unstartable(call, run, error.message))
-
-    def forgive(self, session: str) -> None:
-        """Let a session start as soon as it can: a person says so."""
-        self.not_before.pop(session, None)
-        self._place_again = -1e9
+        self._no_place = f"{error.message} {error.hint}"
+        self.memory.place_again = self.runtime.awake() + PLACE_AGAIN
+        await self.runtime.write(lambda call: life.unstartable(call, run, error.message))
 
     def why_no_place(self) -> str:
         """Say why no worktree can be made, empty if one can; another folder in the settings counts at once."""
-        desk, at = self.desk, self.desk.awake()
-        template = desk.app.house.config.sessions.worktrees
-        if at < self._place_again and template == self._template:
-            return self.no_place
-        self._place_again, self._template = at + PLACE_EVERY, template
+        runtime, at = self.runtime, self.runtime.awake()
+        template = runtime.app.context.config.sessions.worktrees
+        if at < self.memory.place_again and template == self._template:
+            return self._no_place
+        self.memory.place_again, self._template = at + PLACE_EVERY, template
         try:
-            if self.no_place:
-                desk.worktrees.folder = default_folder(desk.project, template)
-            desk.worktrees.must_have_place()
-            self.no_place = ""
+            if self._no_place:
+                runtime.worktrees.folder = default_folder(runtime.project, template)
+            runtime.worktrees.must_have_place()
+            self._no_place = ""
         except CoveyError as error:
-            self.no_place = f"{error.message} {error.hint}".strip()
-        return self.no_place
+            self._no_place = f"{error.message} {error.hint}".strip()
+        return self._no_place
 
     async def cannot_start(self, run: Run, what: str) -> None:
         """End a run whose program could not be started, and let its session wait."""
@@ -202,35 +198,37 @@ class Starter:
         def end(call: Call) -> None:
             life.unstartable(call, run, what)
             if not failed_before:
-                alert(call, "cannot_start", f"{run.session} cannot start: {what}", run.session, run.task)
+                alert(call, AlertKind.CANNOT_START, f"{run.session} cannot start: {what}", run.session, run.task)
 
-        await self.desk.write(end)
-        wait = self.starts.failed(run.session, self.desk.app.house.config)
-        self.not_before[run.session] = self.desk.awake() + wait
+        await self.runtime.write(end)
+        wait = self.starts.failed(run.session, self.runtime.app.context.config)
+        self.memory.not_before[run.session] = self.runtime.awake() + wait
 
 
-def newest_main(desk: Desk) -> str:
+def newest_main(runtime: Runtime) -> str:
     """Return where new work begins: never on what had passed and was then rejected or dropped."""
-    config = desk.app.house.config
-    main = tree.begin(desk.project, config.target, config.project.main)
-    if main is not None and not put_back.is_touched(desk.project, config.target):
-        desk.seen[config.target] = main  # before a session begins that might change it
-    newest = desk.worktrees.newest_main(config.target, config.project.remote, lambda commit: _has_passed(desk, commit))
+    config = runtime.app.context.config
+    main = task_branches.begin(runtime.project, config.target, config.project.main)
+    if main is not None and not main_restore.is_touched(runtime.project, config.target):
+        runtime.seen[config.target] = main  # before a session begins that might change it
+    newest = runtime.worktrees.upstream.newest(
+        config.target, config.project.remote, lambda commit: _has_passed(runtime, commit)
+    )
     if main is None or newest == main:
         return newest
-    unwanted = desk.app.store.read(lambda tx: tx.unwanted(tree.UNWANTED))
-    return newest if tree.taken_back(desk.project, newest, main, unwanted) is None else main
+    unwanted = runtime.app.store.read(lambda tx: tx.unwanted(merge_lookup.MAX_UNWANTED))
+    return newest if task_branches.taken_back(runtime.project, newest, main, unwanted) is None else main
 
 
-def _has_passed(desk: Desk, commit: str) -> bool:
+def _has_passed(runtime: Runtime, commit: str) -> bool:
     """Say whether a commit waits for main because it has passed."""
-    waiting = desk.app.store.read(lambda tx: tx.open_merges())
-    return any(merge.candidate == commit and merge.state is State.PASSED for merge in waiting)
+    waiting = runtime.app.store.read(lambda tx: tx.open_merges())
+    return any(merge.candidate == commit and merge.state is MergeState.PASSED for merge in waiting)
 
 
-def agent_of(desk: Desk, name: str) -> Agent | None:
+def agent_of(runtime: Runtime, name: str) -> Agent | None:
     """Return an agent, None if it was taken out of the settings while it ran."""
     try:
-        return registry.find(name, desk.app.house.config.declared())
+        return registry.find(name, runtime.app.context.config.declared())
     except CoveyError:
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from covey.agents.agent import Sight, Terminal
-from covey.core.launches import Screen
-from covey.core.runs import Run
+from covey.core.fleet.launches import Screen
+from covey.core.fleet.runs import Run
 from covey.errors import CoveyError
+from covey.runners.tmux import TmuxRunner
 
 LOOK_EVERY = 0.1
 LOOKS = 30
@@ -23,27 +23,11 @@ SEEN = 24
 log = logging.getLogger("covey.terminals")
 
 
-class Screens(Protocol):
-    """Terminals that can be seen and typed to."""
-
-    def screen(self, run_id: str) -> Screen | None:
-        """Return what a terminal shows."""
-
-    def paste(self, run_id: str, text: str) -> None:
-        """Let a text arrive as one paste."""
-
-    def press(self, run_id: str, key: str) -> None:
-        """Press a key."""
-
-    def is_used(self, run_id: str) -> bool:
-        """Say whether a terminal is open before a person."""
-
-
 @dataclass
 class Typist:
     """Types into terminals, and never into a dialog; blocks for seconds at most, so it is called beside the loop."""
 
-    screens: Screens
+    screens: TmuxRunner
     pause: Callable[[float], None]
 
     def see(self, run: Run, terminal: Terminal) -> tuple[Sight, Screen | None]:
@@ -64,7 +48,8 @@ class Typist:
                 self.screens.paste(run.id, text)
             if not self._until(lambda: self._shows(run, terminal, text)):
                 log.warning("what was typed to %s does not show on its screen; it is not entered", run.id)
-                self._clear(run, terminal)
+                if self.see(run, terminal)[0] is Sight.TYPED:
+                    self.screens.press(run.id, "C-u")  # what stands there is what we typed
                 return False
             if self.see(run, terminal)[0] is not Sight.TYPED:
                 return False  # a dialog came up meanwhile; Enter would answer it
@@ -81,11 +66,6 @@ class Typist:
         shown = "".join(typed.split())
         folds = FOLDED in typed and len(text) > SEEN
         return bool(shown) and (folds or wanted[:SEEN] in shown or wanted[-SEEN:] in shown)
-
-    def _clear(self, run: Run, terminal: Terminal) -> None:
-        """Empty a prompt in which something stands that we typed."""
-        if self.see(run, terminal)[0] is Sight.TYPED:
-            self.screens.press(run.id, "C-u")
 
     def _until(self, good: Callable[[], bool]) -> bool:
         for _ in range(LOOKS):

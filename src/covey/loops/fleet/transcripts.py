@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from covey.agents.agent import Agent, terminal_of
-from covey.app import edits, journals
-from covey.app.edits import Output, Reader
-from covey.app.transcripts import KEPT, plain, raw, readable, whole
-from covey.core.runs import PROCESS, Run
+from covey.agents.agent import Agent
+from covey.app.history import journals
+from covey.app.history.run_edits import Output, Reader
+from covey.app.history.run_output import reader_by
+from covey.app.history.transcripts import TRANSCRIPT_FILE, plain, raw, readable, whole
+from covey.core.fleet.runs import PROCESS, Run
 from covey.runners.runner import Runner
 
-OUTPUT = "output"
 END = 64 * 1024
 """Bytes of what a run printed of which its story is made."""
 NOTHING_MORE = ("= done", "= done, as it said")
@@ -61,21 +61,16 @@ def _beside(output: Output, size: int) -> str:
 
 def _source(runner: Runner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
     """Return where a run's words are, and what understands them, if that is more than plain lines."""
-    terminal, journal = terminal_of(run, agent), journals.find(folder)
-    if journal is not None and terminal is not None:
-        return journal.read, terminal.read
-    speaks = agent is not None and agent.traits.speaks and run.runner == PROCESS
-    reader = edits.reader(agent, folder, run) if agent is not None and speaks else None
-    return (lambda since: runner.output(run.id, since)), reader
+    reader, journal = (None, None) if agent is None else reader_by(agent, folder, run, alive=False)
+    return (partial(runner.output, run.id) if journal is None else journal.read), reader
 
 
 def keep_transcript(folder: Path, lines: Iterable[str]) -> None:
     """Keep the transcript of a run beside its output, whole or not at all; one that is kept already stays."""
-    path, draft = folder / KEPT, folder / f"{KEPT}.new"
+    path, draft = folder / TRANSCRIPT_FILE, folder / f"{TRANSCRIPT_FILE}.new"
     if path.exists():
         return
-    with contextlib.suppress(FileNotFoundError):
-        draft.unlink()
+    draft.unlink(missing_ok=True)
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(file, "wb") as opened:
         with gzip.GzipFile("", "wb", 6, opened, mtime=0) as packed:
@@ -84,31 +79,3 @@ def keep_transcript(folder: Path, lines: Iterable[str]) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     draft.replace(path)
-
-
-def clear_outputs(runs: Path, *, keep_days: float, keep_megabytes: float, now: float) -> int:
-    """Remove what ended runs printed, of which a transcript is kept: what is too old, then the oldest of too much.
-
-    Returns how many were removed; a transcript itself stays.
-    """
-    found = sorted(_outputs(runs))
-    size = sum(each for _, each, _ in found)
-    removed = 0
-    for at, each, path in found:
-        if now - at <= keep_days * 86400 and size <= keep_megabytes * 1024 * 1024:
-            break
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-            removed += 1
-        size -= each
-    return removed
-
-
-def _outputs(runs: Path) -> Iterable[tuple[float, int, str]]:
-    """Yield when it was last written, its size and its path, for each output that has a transcript."""
-    for folder in os.scandir(runs) if runs.is_dir() else ():
-        path = os.path.join(folder.path, OUTPUT)
-        with contextlib.suppress(OSError):
-            if folder.is_dir(follow_symlinks=False) and os.path.exists(os.path.join(folder.path, KEPT)):
-                seen = os.lstat(path)
-                yield seen.st_mtime, seen.st_size, path

@@ -7,32 +7,31 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from covey.agents.agent import Agent
-from covey.app import questions
-from covey.app import runs as life
-from covey.app.sessions import alert
-from covey.app.verbs import Call
-from covey.config import Config
-from covey.core import watch
-from covey.core.launches import Observation
-from covey.core.pace import believed
-from covey.core.questions import Question
-from covey.core.runs import Ending, Run
-from covey.core.sessions import Session, State
-from covey.core.signals import Trouble
-from covey.core.watch import Action, Patience, Signs, Verdict
-from covey.loops.desk import Desk
-from covey.loops.starts import Starts
-from covey.loops.watches import Watched
+from covey.app.context import Call
+from covey.app.fleet import runs as life
+from covey.app.fleet.sessions import alert
+from covey.core.fleet import watchdog
+from covey.core.fleet.launches import Observation
+from covey.core.fleet.runs import Ending, Run
+from covey.core.fleet.sessions import Session, SessionState
+from covey.core.fleet.signals import Trouble
+from covey.core.fleet.start_limits import believed
+from covey.core.fleet.watchdog import Patience, Remedy, Signs, Verdict
+from covey.core.people.alerts import AlertKind
+from covey.core.people.questions import Question
+from covey.loops.fleet.fleet_memory import Watched
+from covey.loops.fleet.pacing import Starts
+from covey.loops.runtime import Runtime
 
-SAMPLE_EVERY = 2.0
+SAMPLE_EVERY_S = 2.0
 """Seconds between two looks at what the processes of a run do."""
 BUSY = 0.02
 """The part of a processor that is more than a program uses which only waits."""
-WEIGH_EVERY = 10.0
-DIALOG = 3.0
+WEIGH_EVERY_S = 10.0
+DIALOG_AFTER_S = 3.0
 """Seconds after which a dialog on the screen of a program with hooks is one that no hook asks about."""
-ARRIVES = 60.0
-LEFT = 3.0
+ARRIVES_WITHIN_S = 60.0
+LEFT_AFTER_S = 3.0
 """Seconds that a person has to come to a terminal, and after which one who left it does not come back."""
 NUDGE = (
     "covey notices that you have done the same thing {times} times in a row{result}."
@@ -50,21 +49,21 @@ Say = Callable[[Run, Agent, str], Awaitable[bool]]
 class Watchdog:
     """Judges runs that are alive, and acts on it."""
 
-    desk: Desk
+    runtime: Runtime
     starts: Starts
     say: Say
 
     async def sample(self, run: Run, watched: Watched, at: float) -> None:
         """Look at what the processes of a run do, now and then."""
-        if at - watched.sampled < SAMPLE_EVERY:
+        if at - watched.sampled < SAMPLE_EVERY_S:
             return
         elapsed, watched.sampled = at - watched.sampled, at
-        weigh = at - watched.weighed >= WEIGH_EVERY
-        activity = await self.desk.near(lambda: self.desk.runner.activity(run.id, memory=weigh))
+        weigh = at - watched.weighed >= WEIGH_EVERY_S
+        activity = await self.runtime.in_run_thread(lambda: self.runtime.runner.activity(run.id, memory=weigh))
         if activity is None:
             return
         before = watched.activity
-        if before is None or activity.cpu - before.cpu > BUSY * max(elapsed, SAMPLE_EVERY):
+        if before is None or activity.cpu - before.cpu > BUSY * max(elapsed, SAMPLE_EVERY_S):
             watched.worked = at
         watched.activity = activity
         if weigh:
@@ -73,49 +72,43 @@ class Watchdog:
 
     async def judge(self, run: Run, session: Session, watched: Watched, agent: Agent | None, seen: Observation) -> None:
         """Judge how a run is, do what that asks for, and let its session be seen so."""
-        config = self.desk.app.house.config
-        asked = await self.desk.read(lambda call: questions.open_of(call, run.id))
+        config = self.runtime.app.context.config
+        asked = await self.runtime.read(lambda call: call.tx.open_questions(run.id))
         if watched.heard.compacted > watched.compacted:
             watched.compacted, watched.squeezed = watched.heard.compacted, False
         if watched.heard.repeats < watched.nudged:
             watched.nudged, watched.told = 0, False  # it went on to something else
         signs = self._signs(watched, agent, seen, asked)
-        theirs = watch.in_hands(signs, session.attached or "a person") if run.person else None
-        verdict = watched.verdict = theirs or watch.judge(signs, patience_of(config))
-        if verdict.state in (State.PAUSED, State.NEEDS_YOU):
+        theirs = watchdog.in_hands(signs, session.attached or "a person") if run.person else None
+        stalled, request = config.watch.stalled_minutes * 60, config.watch.request_minutes * 60
+        patience = Patience(stalled=stalled, request=request, repeats=config.watch.repeats)
+        verdict = watched.verdict = theirs or watchdog.judge(signs, patience)
+        if verdict.state in (SessionState.PAUSED, SessionState.NEEDS_YOU):
             watched.kept = signs.at
         if verdict.excused:
             watched.excused = signs.at
         if run.person:
             await self._see_person(run, watched)
             return
-        acts = {
-            Action.NUDGE: self._nudge,
-            Action.COMPACT: self._compact,
-            Action.RESTART: self._restart,
-            Action.END: self._give_up,
-            Action.FINISH: self._finish,
-        }
-        if verdict.action in acts:
-            await acts[verdict.action](run, watched, agent, verdict)
+        await self._act(run, watched, agent, verdict)
         if verdict.state is not session.state or (verdict.until is not None and verdict.until != session.until):
-            await self._show(run, verdict, by_screen=verdict.state is State.NEEDS_YOU and not asked)
+            await self._show(run, verdict, by_screen=verdict.state is SessionState.NEEDS_YOU and not asked)
 
     async def _see_person(self, run: Run, watched: Watched) -> None:
         """Give a conversation back when the person has left who took it over, in whatever way, or never came."""
-        typist, at = self.desk.typist, self.desk.awake()
+        typist, at = self.runtime.typist, self.runtime.awake()
         if typist is None:
             return
-        if await self.desk.near(lambda: typist.screens.is_used(run.id)):
+        if await self.runtime.in_run_thread(lambda: typist.screens.is_used(run.id)):
             watched.used_at = at
-        elif at - (watched.started + ARRIVES if watched.used_at is None else watched.used_at) > LEFT:
-            await self.desk.write(lambda call: life.give_back(call, run.session))
+        elif at - (watched.started + ARRIVES_WITHIN_S if watched.used_at is None else watched.used_at) > LEFT_AFTER_S:
+            await self.runtime.write(lambda call: life.give_back(call, run.session))
 
     def _signs(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> Signs:
         heard, activity = watched.heard, watched.activity
         return Signs(
-            at=self.desk.awake(),
-            wall=self.desk.wall(),
+            at=self.runtime.awake(),
+            wall=self.runtime.wall(),
             started=watched.started,
             speaks=agent is not None and agent.traits.speaks,
             said=heard.at,
@@ -128,7 +121,7 @@ class Watchdog:
             repeats=heard.repeats,
             repeated=" ".join(heard.last_call) if heard.last_call else "",
             asks=asked[0].text if asked else self._dialog(watched),
-            asked=self.desk.awake() - max(self.desk.wall() - asked[0].asked, 0.0) if asked else watched.dialog_at,
+            asked=self.runtime.awake() - max(self.runtime.wall() - asked[0].asked, 0.0) if asked else watched.dialog_at,
             limited=heard.limited,
             limited_at=watched.limited_at,
             put_off=heard.put_off,
@@ -145,21 +138,41 @@ class Watchdog:
 
     def _dialog(self, watched: Watched) -> str | None:
         """Return the dialog that only a screen shows: what a hook asks too is a question in a moment, or is over."""
-        is_new = watched.hooked and self.desk.awake() - watched.dialog_at < DIALOG
+        is_new = watched.hooked and self.runtime.awake() - watched.dialog_at < DIALOG_AFTER_S
         return None if is_new else watched.dialog
 
     async def _show(self, run: Run, verdict: Verdict, *, by_screen: bool) -> None:
         def write(call: Call) -> None:
             session = call.tx.session(run.session)
             now = call.tx.run(run.id)
-            if session is None or now is None or now.outcome is not None or session.state is State.PAUSED:
+            if session is None or now is None or now.outcome is not None or session.state is SessionState.PAUSED:
                 return
             life.show(call, run.session, verdict.state, verdict.evidence, verdict.until)
             if by_screen:
                 message = f"{verdict.evidence} (covey session attach {run.session} lets you answer)"
-                alert(call, "needs_you", f"{run.session}: {message}"[: life.EVIDENCE], run.session, run.task)
+                alert(
+                    call, AlertKind.NEEDS_YOU, f"{run.session}: {message}"[: life.EVIDENCE_CHARS], run.session, run.task
+                )
 
-        await self.desk.write(write)
+        await self.runtime.write(write)
+
+    async def _act(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
+        """Do what a verdict asks for."""
+        match verdict.action:
+            case Remedy.NUDGE:
+                await self._nudge(run, watched, agent, verdict)
+            case Remedy.COMPACT:
+                watched.squeezed = True
+                if agent is not None and agent.traits.compact:
+                    await self.say(run, agent, agent.traits.compact)
+            case Remedy.RESTART:
+                self.slow_down(run, Trouble.CONNECTION, verdict.grounds, None)
+                await self._end(run, verdict, Ending(f"Stalled: {verdict.grounds}", again=True, stalled=True))
+            case Remedy.END:
+                await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.grounds}", fault=True))
+            case Remedy.FINISH:
+                ending = Ending("It had said its last word, and did not end.", over=True)
+                await self.runtime.write(lambda call: life.ending(call, run, ending))
 
     async def _nudge(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
         heard = watched.heard
@@ -169,23 +182,8 @@ class Watchdog:
         watched.told = agent is not None and await self.say(run, agent, text)
         log.info("%s: %s", run.session, verdict.evidence)
 
-    async def _compact(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        watched.squeezed = True
-        if agent is not None and agent.traits.compact:
-            await self.say(run, agent, agent.traits.compact)
-
-    async def _restart(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        self.slow_down(run, Trouble.CONNECTION, verdict.grounds, None)
-        await self._end(run, verdict, Ending(f"Stalled: {verdict.grounds}", again=True))
-
-    async def _give_up(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        await self._end(run, verdict, Ending(f"Stalled: {verdict.rule}. {verdict.grounds}", fault=True))
-
-    async def _finish(self, run: Run, watched: Watched, agent: Agent | None, verdict: Verdict) -> None:
-        ending = Ending("It had said its last word, and did not end.", over=True)
-        await self.desk.write(lambda call: life.ending(call, run, ending))
-
     async def _end(self, run: Run, verdict: Verdict, ending: Ending) -> None:
+        """Let a run end, unless that was decided before, for another reason."""
         # A model that does not answer stalls everybody: of that a person is told once.
         tells = not ending.again or self.starts.is_news(run.agent, "stalled")
 
@@ -196,21 +194,14 @@ class Watchdog:
             life.ending(call, run, ending)
             message = f"{run.session} is stalled on {run.task}: {verdict.evidence}"
             if tells:
-                alert(call, "stalled", message[: life.EVIDENCE], run.session, run.task)
+                alert(call, AlertKind.STALLED, message[: life.EVIDENCE_CHARS], run.session, run.task)
 
-        await self.desk.write(write)
+        await self.runtime.write(write)
 
-    def slow_down(self, run: Run, trouble: Trouble, what: str, until: float | None) -> None:
-        """Let fewer of an agent start after a refusal or trouble of its model."""
-        at, wall = self.desk.awake(), self.desk.wall()
+    def slow_down(self, run: Run, trouble: Trouble, what: str, until: float | None) -> float | None:
+        """Let fewer of an agent start after a refusal or trouble of its model; return until when, if that counts."""
+        at, wall = self.runtime.awake(), self.runtime.wall()
         named = believed(until, wall)
         awake = None if named is None else at + named - wall
-        self.starts.refused(run.agent, self.desk.running.get(run.agent, 1), trouble, what, at, awake)
-
-
-def patience_of(config: Config) -> Patience:
-    """Return how long the watchdog waits."""
-    settings = config.watch
-    return Patience(
-        stalled=settings.stalled_minutes * 60, request=settings.request_minutes * 60, repeats=settings.repeats
-    )
+        self.starts.refused(run.agent, self.runtime.running.get(run.agent, 1), trouble, what, at, awake)
+        return named

@@ -11,36 +11,27 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from covey import trash
+from covey.agents.environment import NO_BYTECODE, PROXIES
 from covey.config import Config
-from covey.core import guarded
-from covey.core.launches import Layer
-from covey.git.carry import MARK
-from covey.git.guard import Settings
+from covey.core.fleet.launches import Layer
+from covey.core.merging import guarded_files
+from covey.git.guard import gate_view
+from covey.git.guard.guard import Settings
 from covey.git.project import Project
-from covey.git.run import try_git
-from covey.loops.outfit import gate_env
-from covey.loops.warmth import Lent
-from covey.runners import tools
+from covey.loops.gates.warm_folders import Lent
+from covey.runners import sandbox, tools
 from covey.runners.sandbox import Room
 
 UPPER = "upper"
 TREE = "tree"
 """The layer over the worktree."""
-GIT = ("HEAD", "config", "description", "index", "packed-refs", "shallow", "objects", "refs", "reftable", "info",
-       "hooks", "branches", "lfs", "rebase-merge", "rebase-apply", "sequencer")  # fmt: skip
-"""What of a repository's git folder a gate sees: not the settings of submodules, sockets, or what others keep there."""
-_PASSING = re.compile(
-    rf".*(?:_HEAD|_MSG|_EDITMSG|_MERGE|\.lock)|(?:gc\.|tmp|sharedindex\.|BISECT_|{MARK}).*", re.DOTALL
-)
-"""Files that git, and a landing, make and take away at any moment: what is gone by then cannot be hidden."""
-SETTINGS = frozenset((
-    "core", "extensions", "remote", "branch", "submodule", "user", "init", "index", "pack", "feature", "fetch", "push",
-    "pull", "merge", "rebase", "diff", "status", "i18n", "log", "advice", "gc", "tag", "commit", "checkout", "apply",
-    "lfs", "filter", "rerere", "color", "versionsort",
-))  # fmt: skip
-"""The sections of its settings that a gate sees: any other may hold a password."""
-_PRIVATE = frozenset(("sshcommand", "askpass", "gitproxy", "proxy", "password", "token"))
-_USERINFO = re.compile(r"(?<=://)[^/\s\"]*@")
+GATE_ALLOWED = (
+    "HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "CI",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "PYENV_VERSION",
+    "RUSTUP_TOOLCHAIN", "CONDA_DEFAULT_ENV", "GEM_PATH",
+)  # fmt: skip
+"""Variables of ours that every gate gets, with those that say where tools and their caches are."""
 
 
 def make(
@@ -52,7 +43,7 @@ def make(
     common, state, place = (os.path.realpath(each) for each in (project.common, project.state, folder))
     own = Path(place)
     shutil.copytree(entry, own / "entry", symlinks=True)
-    _borrow(Path(common) / "objects", own)
+    gate_view.borrow_objects(Path(common) / "objects", own)
     _write_settings(said, Path(common), own)
     home, caches = env.get("HOME", ""), tools.caches(env)
     layers: tuple[Layer, ...] = ()
@@ -75,14 +66,20 @@ def make(
             (f"{place}/entry", os.path.realpath(entry)),
             *(((f"{place}/home", home),) if home else ()),
         ),
-        hidden=tuple(dict.fromkeys((state, *_besides(common), *(() if layered else tools.secrets(env))))),
+        hidden=tuple(dict.fromkeys((state, *gate_view.hidden(common), *(() if layered else tools.secrets(env))))),
         network=config.merge.network,
     )  # fmt: skip
 
 
 def environment(config: Config) -> dict[str, str]:
-    """Return the environment of a gate, with the real path of HOME: a link to it is not in the room."""
-    env = gate_env(config.merge.env, network=config.merge.network)
+    """Return what a gate gets of our environment: what names tools and places, and what the settings name besides.
+
+    HOME is given by its real path: a link to it is not in the room.
+    """
+    given = (*tools.TOOL_VARIABLES, *tools.CACHE_VARIABLES, *(PROXIES if config.merge.network else ()))
+    named = {*GATE_ALLOWED, *given, *config.merge.env}
+    own = {name: value for name, value in os.environ.items() if name in named or name.startswith("LC_")}
+    env = {"LANG": "C.UTF-8", "PATH": os.defpath, **own, **NO_BYTECODE}
     home = env.get("HOME", "")
     usable = os.path.isabs(home) and os.path.realpath(home) != "/"
     return env | {"HOME": os.path.realpath(home)} if usable else {k: v for k, v in env.items() if k != "HOME"}
@@ -112,7 +109,7 @@ def is_hidden(room: Room, path: str) -> bool:
 
 def _seen(project: Project, config: Config, env: dict[str, str]) -> tuple[str, ...]:
     """Return what is shown for tools: where they lie, and what the checks name by its whole path."""
-    named = [word for command in guarded.commands_of(config.merge) for word in _words(command)]
+    named = [word for command in guarded_files.commands_of(config.merge) for word in _words(command)]
     whole = (os.path.expanduser(re.sub(r"^\$(?:HOME|\{HOME\})(?=/)", "~", word)) for word in named)
     private = (str(project.root), str(project.common), str(project.state))
     return tools.installed(env, (each for each in whole if os.path.isabs(each) and os.path.exists(each)), private)
@@ -141,43 +138,28 @@ def _write_settings(said: Settings, common: Path, own: Path) -> None:
     (own / "home" / ".cache").mkdir(mode=0o700, parents=True)  # Most tools keep something there.
     lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, value in said.person]
     (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8", errors="replace")
-    asked = try_git("config", "--file", str(common / "config"), "--null", "--list", at=common)
-    shared = asked.stdout.decode(errors="surrogateescape").split("\0")
-    plain = "".join(_setting(*line.partition("\n")) for line in shared if line)
-    (own / "config").write_text(plain, encoding="utf-8", errors="surrogateescape")
+    (own / "config").write_text(gate_view.settings(common), encoding="utf-8", errors="surrogateescape")
 
 
-def _setting(key: str, given: str, value: str) -> str:
-    """Return a setting of git as a gate may see it, empty if it may not."""
-    section, _, rest = key.partition(".")
-    part, _, name = rest.rpartition(".")
-    if section not in SETTINGS or name in _PRIVATE:
-        return ""
-    quoted = [_USERINFO.sub("", each).replace("\\", "\\\\").replace('"', '\\"') for each in (part, value)]
-    head = f'[{section} "{quoted[0]}"]' if part else f"[{section}]"
-    said = quoted[1].replace("\n", "\\n").replace("\t", "\\t")
-    return f"{head}\n\t{name}" + (f' = "{said}"\n' if given else "\n")
+def limits(trouble: str | None) -> tuple[str, ...]:
+    """Return from what a gate is not kept on this machine, in sentences."""
+    if trouble is not None:
+        return (
+            f"Gates run in no room of their own ({trouble}): what agents wrote runs there with your rights, and can "
+            "read your files and logins, write anywhere and use the network.",
+        )
+    powers = sandbox.powers()
+    said = []
+    if powers is not None and not powers.processes:
+        said.append("Gates see the processes of others, and through them what is hidden from gates: no room here can "
+                    "have its own.")  # fmt: skip
+    if powers is not None and not powers.network:
+        said.append("Gates reach the network, and whatever listens on this machine: no room here can have its own.")
+    return tuple(said)
 
 
-def _besides(common: str) -> tuple[str, ...]:
-    """Return what is in a repository's git folder and not git's own."""
-    try:
-        names = os.listdir(common)
-    except OSError:
-        return ()
-    found = (f"{common}/{each}" for each in names if each not in GIT and not _PASSING.fullmatch(each))
-    # A link holds nothing itself, and nothing can be laid over one: what it leads to is in the room, or is not.
-    return tuple(place for place in found if not os.path.islink(place))
-
-
-def _borrow(objects: Path, folder: Path) -> None:
-    """Make an object store of a gate's own, which borrows all objects that there are from where they will be shown."""
-    (folder / "store").mkdir()
-    (folder / "objects" / "info").mkdir(parents=True)
-    (folder / "objects" / "pack").mkdir()
-    lenders = [str(folder / "store")]
+def remove(folder: Path) -> None:
+    """Remove the room of a gate, and its temporary folder first, which only the room knows."""
     with contextlib.suppress(OSError):
-        said = (objects / "info" / "alternates").read_text(errors="surrogateescape").splitlines()
-        lenders += [os.path.normpath(objects / line) for line in said if line and not line.startswith("#")]
-    text = "".join(f"{line}\n" for line in lenders)
-    (folder / "objects" / "info" / "alternates").write_text(text, errors="surrogateescape")
+        trash.remove(Path(os.readlink(folder / "temporary")))
+    trash.remove(folder)

@@ -18,25 +18,25 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 
-from covey import trash
+from covey import files, trash
 from covey.config import Config
-from covey.errors import CoveyError
+from covey.errors import CoveyError, ToolFailed
+from covey.git.candidates import candidates, commits_since
 from covey.git.project import Project
-from covey.git.run import try_git
 from covey.values import dataclass
 
 FOLDER, OLD = "caches", "old-caches"
 """The folder of what is kept, and of what nobody is lent any more and is not removed yet."""
-KEPT_DAYS = 1.0
+MAX_AGE_DAYS = 1.0
 """How old what is lent may be: then a gate begins without it, and what that leaves is lent."""
-MOST_KEPT = 8
+MAX_COMMITS_KEPT = 8
 """How many commits' folders are kept for one group of settings."""
-MOST_SETTINGS = 3
-MOST_FILES, MOST_BYTES, DEEPEST = 300_000, 8 * 1024**3, 100
+MAX_SETTINGS_KEPT = 3
+MAX_FILES_KEPT, MAX_BYTES_KEPT, MAX_DEPTH = 300_000, 8 * 1024**3, 100
 """What is kept at most of one commit."""
 OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 """How the kernel marks a folder that hides what lies under it."""
@@ -72,13 +72,15 @@ class Warmth:
         """Return what a gate of this commit may find, None if it has to begin cold; `take_back` ends that."""
         paths = tuple(sorted({path.rstrip("/") for path in config.merge.cache}))
         if not paths:
-            self._forget_all()
+            with self._lock:
+                for entry in list(self._folder.glob("*")):
+                    self._remove(entry)
             return None
         with self._lock:
             folder, now = self._folder / _settings(config), time.time()
             kept = self._newest_landed(folder, config.target)
             self._clear(folder, kept, now)
-            if kept is None or now - _written(kept) > KEPT_DAYS * 86_400:
+            if kept is None or now - _written(kept) > MAX_AGE_DAYS * 86_400:
                 return None
             changed = self._changed(kept.name, commit)
             there = tuple(path for path in paths if (kept / path).is_dir())  # The commit of then had nothing there.
@@ -103,8 +105,7 @@ class Warmth:
         try:
             new.mkdir(mode=0o700, parents=True)
             budget = _Budget()
-            free = self._free_of(commit, paths)
-            for path in (each for each in paths if each in free):
+            for path in self._free_of(commit, paths):
                 old = lent.folder / path if lent is not None and path in lent.paths else None
                 _take(upper, tree, path, old, new / path, budget)
             with self._lock, contextlib.suppress(OSError):  # one that is as good was kept meanwhile
@@ -118,53 +119,43 @@ class Warmth:
 
     def _newest_landed(self, folder: Path, target: str) -> Path | None:
         """Return what the newest commit left that is in main."""
-        found = [entry for entry in _entries(folder) if not entry.name.startswith(".")]
-        for entry in sorted(found, key=_written, reverse=True):
-            words = ("merge-base", "--is-ancestor", entry.name, f"refs/heads/{target}")
-            if try_git(*words, at=self._project.common).returncode == 0:
-                return entry
-        return None
+        found = [entry for entry in folder.glob("*") if not entry.name.startswith(".")]
+        newest = {entry.name: entry for entry in sorted(found, key=_written, reverse=True)}
+        main = candidates.resolve(self._project, f"refs/heads/{target}")
+        try:
+            held = None if main is None else commits_since.first_held(self._project, newest, main)
+        except ToolFailed:  # git cannot say where one of them is: without warmth a gate is only slower
+            return None
+        return None if held is None else newest[held]
 
     def _changed(self, then: str, now: str) -> frozenset[bytes] | None:
         """Return what changed between two commits, None if something is gone, or is another kind of thing."""
-        words = ("diff-tree", "-r", "-z", "--no-renames", "--name-status", then, now)
-        asked = try_git(*words, at=self._project.common, patience=120)
-        parts = asked.stdout.split(b"\0")[:-1]
-        if asked.returncode != 0 or any(kind not in (b"A", b"M") for kind in parts[::2]):
-            return None
-        if any(os.path.basename(path) == b".gitattributes" for path in parts[1::2]):
+        changed = candidates.added_or_modified(self._project, then, now)
+        if changed is None or any(os.path.basename(path) == b".gitattributes" for path in changed):
             return None  # With it, the text of other files may have changed in a checkout.
-        return frozenset(parts[1::2])
+        return changed
 
-    def _free_of(self, commit: str, paths: tuple[str, ...]) -> frozenset[str]:
+    def _free_of(self, commit: str, paths: tuple[str, ...]) -> list[str]:
         """Return at which paths a commit has nothing, nor a file where one of their folders would be."""
         above = {path: set(_above(path)) for path in paths}
-        named = sorted(set(paths).union(*above.values()))
-        asked = try_git("ls-tree", "-t", "-z", "--full-tree", commit, "--", *named, at=self._project.common)
-        if asked.returncode != 0:
-            return frozenset()
-        entries = [line.partition(b"\t") for line in asked.stdout.split(b"\0") if line]
-        taken = {os.fsdecode(name) for _, _, name in entries}
-        files = {os.fsdecode(name) for head, _, name in entries if b" tree " not in head}
-        return frozenset(path for path in paths if path not in taken and not above[path] & files)
+        taken = candidates.entries_at(self._project, commit, sorted(set(paths).union(*above.values())))
+        if taken is None:
+            return []
+        files = {path for path, is_folder in taken.items() if not is_folder}
+        return [path for path in paths if path not in taken and not above[path] & files]
 
     # What is removed
 
     def _clear(self, folder: Path, kept: Path | None, now: float) -> None:
         """Remove what is older than what is lent now, too old or too much, and what was kept for other settings."""
-        found = sorted(_entries(folder), key=_written, reverse=True)
+        found = sorted(folder.glob("*"), key=_written, reverse=True)
         older = found[found.index(kept) + 1 :] if kept in found else []
-        stale = [each for each in found if now - _written(each) > KEPT_DAYS * 86_400]
-        for entry in {*older, *stale, *found[MOST_KEPT:]} - {kept}:
+        stale = [each for each in found if now - _written(each) > MAX_AGE_DAYS * 86_400]
+        for entry in {*older, *stale, *found[MAX_COMMITS_KEPT:]} - {kept}:
             self._remove(entry)
-        others = sorted(_entries(self._folder), key=_written, reverse=True)
-        for entry in [each for each in others if each != folder][MOST_SETTINGS - 1 :]:
+        others = sorted(self._folder.glob("*"), key=_written, reverse=True)
+        for entry in [each for each in others if each != folder][MAX_SETTINGS_KEPT - 1 :]:
             self._remove(entry)
-
-    def _forget_all(self) -> None:
-        with self._lock:
-            for entry in _entries(self._folder):
-                self._remove(entry)
 
     def _remove(self, entry: Path) -> None:
         """Take something out of sight, unless it is lent; `tidy` removes it."""
@@ -176,7 +167,7 @@ class Warmth:
 
     def tidy(self) -> None:
         """Remove what is out of sight, also of a daemon before us."""
-        for entry in _entries(self._folder.with_name(OLD)):
+        for entry in self._folder.with_name(OLD).glob("*"):
             trash.remove(entry)
 
 
@@ -184,13 +175,13 @@ class _Budget:
     """What may still be kept."""
 
     def __init__(self) -> None:
-        self.files, self.bytes = MOST_FILES, MOST_BYTES
+        self.files, self.bytes = MAX_FILES_KEPT, MAX_BYTES_KEPT
 
     def spend(self, found: os.stat_result) -> None:
         self.files -= 1
         self.bytes -= found.st_size
         if self.files < 0 or self.bytes < 0:
-            raise _TooMuch(f"it is more than {MOST_FILES:,} files or {MOST_BYTES // 1024**3} GiB")
+            raise _TooMuch(f"it is more than {MAX_FILES_KEPT:,} files or {MAX_BYTES_KEPT // 1024**3} GiB")
 
 
 def _settings(config: Config) -> str:
@@ -202,10 +193,8 @@ def _settings(config: Config) -> str:
 
 def _written(entry: Path) -> float:
     """Return when something was written; long ago if it is gone by now."""
-    try:
-        return entry.stat().st_mtime
-    except OSError:
-        return 0.0
+    found = files.status(entry, follow=True)
+    return 0.0 if found is None else found.st_mtime
 
 
 def _above(path: str) -> list[str]:
@@ -218,13 +207,6 @@ def _is_touched(path: str, changed: frozenset[bytes]) -> bool:
     return any(name in taken or name.startswith(within) for name in changed)
 
 
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
 def copy(lent: Lent, tree: Path) -> None:
     """Copy what is lent into a worktree, where nothing can be laid over it."""
     for path in lent.paths:
@@ -234,38 +216,29 @@ def copy(lent: Lent, tree: Path) -> None:
             shutil.copytree(lent.folder / path, tree / path, symlinks=True, dirs_exist_ok=True)
 
 
-def hides(upper: Path, tree: Path) -> bool:
-    """Say whether a layer hides anything of a worktree; if not, all its files are still there."""
+def hidden(upper: Path, tree: Path) -> tuple[set[bytes], set[bytes]]:
+    """Return what of a worktree is gone in a layer over it, and the folders in which it hides what was there."""
     over, under = os.fsencode(upper), os.fsencode(tree)
+    gone, opaque = set(), set()
     for path, entry in _walk(upper, b""):
         is_gone = stat.S_ISCHR(entry.st_mode)
         if not is_gone and stat.S_ISDIR(entry.st_mode) and not _is_opaque(os.path.join(over, path)):
             continue
         with contextlib.suppress(OSError):  # Nothing is there that could be hidden.
             found = os.lstat(os.path.join(under, path))
-            if is_gone or stat.S_ISDIR(found.st_mode):
-                return True
-    return False
+            if is_gone:
+                gone.add(path)
+            elif stat.S_ISDIR(found.st_mode):
+                opaque.add(path)
+    return gone, opaque
 
 
-def deleted(upper: Path, tracked: Sequence[bytes]) -> int:
-    """Return how many of these files a layer hides that was written over them."""
-    gone, opaque = set(), set()
-    for path, entry in _walk(upper, b""):
-        if stat.S_ISCHR(entry.st_mode) or not stat.S_ISDIR(entry.st_mode):
-            gone.add(path) if stat.S_ISCHR(entry.st_mode) else opaque.add(path + b"/")
-        elif _is_opaque(os.path.join(os.fsencode(upper), path)):
-            opaque.add(path + b"/")
-    if not gone and not opaque:
-        return 0
-    return sum(_is_hidden(path, gone, opaque, os.fsencode(upper)) for path in tracked)
-
-
-def _is_hidden(path: bytes, gone: set[bytes], opaque: set[bytes], upper: bytes) -> bool:
-    above = [path[:at] for at, letter in enumerate(path) if letter == ord("/")]
-    if path in gone or any(each in gone for each in above):
+def is_hidden(path: bytes, gone: set[bytes], opaque: set[bytes], upper: Path) -> bool:
+    """Say whether a file is gone, or lies in a folder that is gone, or in one that hides what was in it before."""
+    above = {*candidates.folders_above(path)}
+    if not gone.isdisjoint({path, *above}):
         return True
-    return any(each + b"/" in opaque for each in above) and not os.path.lexists(os.path.join(upper, path))
+    return not opaque.isdisjoint(above) and not os.path.lexists(os.path.join(os.fsencode(upper), path))
 
 
 def _walk(top: Path, path: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -278,25 +251,20 @@ def _walk(top: Path, path: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
                 name = os.path.join(here, entry.name)
                 found = entry.stat(follow_symlinks=False)
                 yield name, found
-                if stat.S_ISDIR(found.st_mode) and name.count(b"/") < DEEPEST:
+                if stat.S_ISDIR(found.st_mode) and name.count(b"/") < MAX_DEPTH:
                     waiting.append(name)
 
 
 def _at(upper: Path, path: str) -> bool:
     """Say whether a layer has anything at a path, or hides it."""
-    parts = path.split("/")
-    return any(not (upper / "/".join(parts[:n])).is_dir() and os.path.lexists(upper / "/".join(parts[:n]))
-               for n in range(1, len(parts))) or os.path.lexists(upper / path)  # fmt: skip
+    instead = any(os.path.lexists(upper / each) and not (upper / each).is_dir() for each in _above(path))
+    return instead or os.path.lexists(upper / path)
 
 
 def _is_real_folder(top: Path, path: str) -> bool:
     """Say whether there is a folder at a path, reached through no link."""
-    here = top
-    for part in path.split("/"):
-        here = here / part
-        if here.is_symlink() or not here.is_dir():
-            return False
-    return True
+    place = os.path.normpath(os.path.join(os.path.realpath(top), path))
+    return os.path.isdir(place) and os.path.realpath(place) == place
 
 
 def _take(upper: Path | None, tree: Path, path: str, old: Path | None, new: Path, budget: _Budget) -> None:
@@ -304,43 +272,32 @@ def _take(upper: Path | None, tree: Path, path: str, old: Path | None, new: Path
     if upper is None:
         if _is_real_folder(tree, path):
             for name, found in _walk(tree / path, b""):
-                if name.count(b"/") >= DEEPEST:
-                    raise _TooMuch(f"it is more than {DEEPEST} folders deep")
+                if name.count(b"/") >= MAX_DEPTH:
+                    raise _TooMuch(f"it is more than {MAX_DEPTH} folders deep")
                 budget.spend(found)
                 _not_of_the_future(os.path.join(os.fsencode(tree / path), name), found)
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(tree / path, new)
-        return
-    if not _at(upper, path):
+    elif not _at(upper, path):
         if old is not None:
             _link(None, old, new, budget, 0)
-        return
-    if _is_real_folder(upper, path):
+    elif _is_real_folder(upper, path):
         _link(upper / path, old, new, budget, 0)
 
 
 def _link(over: Path | None, under: Path | None, new: Path, budget: _Budget, depth: int) -> None:
     """Make a folder of hard links to what two layers show together; nobody ever writes to such a file again."""
-    if depth > DEEPEST:
-        raise _TooMuch(f"it is more than {DEEPEST} folders deep")
+    if depth > MAX_DEPTH:
+        raise _TooMuch(f"it is more than {MAX_DEPTH} folders deep")
     new.mkdir(mode=0o755, parents=depth == 0)
     if over is not None and _is_opaque(os.fsencode(over)):
         under = None
-    written = {each.name: each for each in os.scandir(over)} if over is not None else {}
-    before = {each.name: each for each in os.scandir(under)} if under is not None else {}
+    written, before = _by_name(over), _by_name(under)
     for name in {**before, **written}:
         entry = written.get(name) or before[name]
         found = entry.stat(follow_symlinks=False)
         if stat.S_ISDIR(found.st_mode):
-            below = before.get(name)
-            is_both = name in written and below is not None and below.is_dir(follow_symlinks=False)
-            _link(
-                Path(entry.path) if name in written else None,
-                Path(before[name].path) if is_both or name not in written else None,
-                new / name,
-                budget,
-                depth + 1,
-            )
+            _link(_folder(written.get(name)), _folder(before.get(name)), new / name, budget, depth + 1)
         elif stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
             budget.spend(found)
             os.link(entry.path, new / name, follow_symlinks=False)
@@ -349,6 +306,15 @@ def _link(over: Path | None, under: Path | None, new: Path, budget: _Budget, dep
     if source is not None:
         shown = source.stat()
         os.utime(new, ns=(shown.st_atime_ns, shown.st_mtime_ns))
+
+
+def _by_name(folder: Path | None) -> dict[str, os.DirEntry[str]]:
+    return {} if folder is None else {each.name: each for each in os.scandir(folder)}
+
+
+def _folder(entry: os.DirEntry[str] | None) -> Path | None:
+    """Return what an entry of a layer adds to a folder: nothing if it is missing, or something else."""
+    return Path(entry.path) if entry is not None and entry.is_dir(follow_symlinks=False) else None
 
 
 def _not_of_the_future(path: bytes, found: os.stat_result) -> None:

@@ -1,4 +1,4 @@
-"""Building: the commits that the train wants to see tested, each link built once for all trees that share it."""
+"""Building: the trees that the train wants tested, each link built once for all trees that share it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
-from covey.app.costs import spent_by
-from covey.app.verbs import Call
+from covey.app.context import Call
+from covey.app.merging.queue_records import step_if
 from covey.config import Config
-from covey.core.merges import Merge
+from covey.core.merging import merges, rejection
+from covey.core.merging.merges import Merge
 from covey.errors import ToolFailed
-from covey.git import chains, chains_read, clashes, signing
-from covey.git.candidates import Conflict, is_ancestor, resolve
-from covey.git.chains import Link, Placed, Policy, Stopped
-from covey.git.messages import Trailer
+from covey.git.candidates import candidate_chain, chain_inputs, signing
+from covey.git.candidates.candidate_chain import Link, Placed, Policy, Stopped
+from covey.git.candidates.candidates import Conflict, is_ancestor, resolve
+from covey.git.candidates.commit_messages import Trailer
+from covey.git.identity import session_author
+from covey.git.overlap import overlap
 from covey.git.project import Project
-from covey.store import rows
+from covey.loops.runtime import Runtime
 from covey.values import dataclass
 
-LANDED, VALUES = 200, 50
+MAX_LANDED, MAX_MAINS = 200, 50
 """Merges that landed last, on whose branches a branch may go on although main has their work under other names."""
-MOST = 20_000
+MAX_LINKS_KEPT = 20_000
 """Links that are remembered; one that was forgotten is built again."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 POLICIES: dict[str, Policy] = {"merge": "merge", "squash": "squash", "rebase": "rebase", "ff": "ff"}
 
 
 @dataclass(frozen=True)
-class Tree:
+class CandidateTree:
     """A chain of commits on a value of main, and the merges that its links are."""
 
     base: str
@@ -51,29 +54,24 @@ class Clash:
     conflict: Conflict
 
 
-def look(call: Call, merge_ids: Sequence[str]) -> tuple[dict[str, Link], dict[str, str]]:
+def look(call: Call, merge_ids: Sequence[str]) -> tuple[list[Link], dict[str, str]]:
     """Return what a chain needs to know of merges that have entered, and of what landed last."""
-    return links(call, merge_ids), call.tx.landed_tips(LANDED) | {each: each for each in values(call)}
-
-
-def values(call: Call) -> list[str]:
-    """Return the last values of main that the queue made; one that main lacks was taken off it by a person."""
-    target = call.house.config.target
-    return [landing.commit for landing in call.tx.last_landings(VALUES) if landing.branch == target]
-
-
-def links(call: Call, merge_ids: Sequence[str]) -> dict[str, Link]:
-    """Return what a chain needs to know of merges that have entered."""
-    found = [merge for each in merge_ids if (merge := call.tx.get(rows.MERGES, each)) is not None]
+    found = [merge for each in merge_ids if (merge := call.tx.get(merges.Merge, each)) is not None]
     tasks = call.tx.tasks_named(merge.task for merge in found)
-    costs = spent_by(call, "task", list(tasks))
-    return {
-        merge.id: link(merge, tasks[merge.task].title, costs[merge.task].cost if merge.task in costs else 0.0)
-        for merge in found
-    }
+    costs = call.tx.used_by("task", list(tasks))
+    links = [
+        _link(merge, tasks[merge.task].title, costs[merge.task].cost if merge.task in costs else 0.0) for merge in found
+    ]
+    return links, call.tx.landed_tips(MAX_LANDED) | {each: each for each in last_mains(call)}
 
 
-def link(merge: Merge, title: str, cost: float = 0.0) -> Link:
+def last_mains(call: Call) -> list[str]:
+    """Return the last values of main that the queue made; one that main lacks was taken off it by a person."""
+    target = call.context.config.target
+    return [landing.commit for landing in call.tx.last_landings(MAX_MAINS) if landing.branch == target]
+
+
+def _link(merge: Merge, title: str, cost: float) -> Link:
     """Return a merge as a link of a chain."""
     trailers: tuple[Trailer, ...] = (
         ("Covey-Task", merge.task),
@@ -82,8 +80,14 @@ def link(merge: Merge, title: str, cost: float = 0.0) -> Link:
         *((("Covey-Reverts", merge.reverts),) if merge.reverts else ()),
         *((("Covey-Cost", f"{cost:.4f}".rstrip("0").rstrip(".")),) if cost > 0 else ()),
     )
-    author = (merge.session, f"{merge.session}@agents.local")
+    author = session_author(merge.session)
     return Link(id=merge.id, tip=merge.commit or "", message=title, author=author, trailers=trailers)
+
+
+async def note_clash(runtime: Runtime, conflicts: dict[str, rejection.Clash], clash: Clash) -> None:
+    """Write what does not go together, so that the train knows, and remember what git said of it."""
+    conflicts[clash.merge] = rejection.Clash(clash.conflict.files, clash.conflict.message)
+    await runtime.write(lambda call: step_if(call, clash.merge, merges.Clashed(clash.against)))
 
 
 @dataclass
@@ -98,7 +102,7 @@ class Builder:
 
     def build(
         self, base: str, wanted: Sequence[Link], config: Config, group: str, landed: Mapping[str, str] = _NONE
-    ) -> Tree | Clash:
+    ) -> CandidateTree | Clash:
         """Return the tree with these links on a base, or why there is none.
 
         `landed` are commits that were handed in, with what main got for them, and values of main, with themselves: a
@@ -112,11 +116,13 @@ class Builder:
             key = signing.key(self.project)
             held = self._held(base, rest, policy, landed)
             chain = self._extend(head, rest, policy, key, group if len(wanted) > 1 else "", held)
-            self._remember(chain.links, policy)
+            if len(self._known) > MAX_LINKS_KEPT:
+                self._known.clear()
+            self._known |= {(each.before, each.id, each.tip, policy): each for each in chain.links}
             if chain.stopped is not None:
                 return self._clash(base, wanted, chain.stopped, policy, key, held)
             placed += chain.links
-        return Tree(base, tuple(placed))
+        return CandidateTree(base, tuple(placed))
 
     def _built(self, base: str, wanted: Sequence[Link], policy: Policy) -> list[Placed]:
         """Return the first links as they were built before, if git has them still: no ref keeps them from a gc."""
@@ -142,7 +148,7 @@ class Builder:
             return []  # merged commits keep their names
         tips = dict.fromkeys(each.tip for each in wanted)
         try:
-            works, _ = chains_read.works(self.project, base, list(tips))
+            works, _ = chain_inputs.works(self.project, base, list(tips))
         except ToolFailed:
             return []  # extend says what is odd
         added = dict.fromkeys(commit.name for work in works.values() for commit in work.own)
@@ -155,16 +161,10 @@ class Builder:
 
     def _extend(
         self, head: str, wanted: Sequence[Link], policy: Policy, key: str | None, group: str, held: Sequence[str]
-    ) -> chains.Chain:
-        return chains.extend(
+    ) -> candidate_chain.Chain:
+        return candidate_chain.extend(
             self.project, head, wanted, policy=policy, sign=key, group=group, held=held, at=self.wall()
         )
-
-    def _remember(self, links: Sequence[Placed], policy: str) -> None:
-        if len(self._known) > MOST:
-            self._known.clear()
-        for each in links:
-            self._known[each.before, each.id, each.tip, policy] = each
 
     def _clash(
         self,
@@ -181,6 +181,7 @@ class Builder:
         alone = self._extend(base, [last], policy, key, "", held).stopped if before else stopped
         if alone is not None:
             return Clash(last.id, (), alone.conflict)
-        named = clashes.among(self.project, base, last.tip, [each.tip for each in before])
-        against = tuple(each.id for each in before if each.tip in named) or tuple(each.id for each in before)
+        clashing = overlap.between(self.project, base, [(last.tip, each.tip) for each in before])
+        named = tuple(each.id for each in before if (last.tip, each.tip) in clashing)
+        against = named or tuple(each.id for each in before)
         return Clash(last.id, against, stopped.conflict)

@@ -16,17 +16,18 @@ from typing import Any, cast
 import apsw
 import msgspec
 
-from covey.core import tasks
-from covey.core.events import FIRST, KINDS, Begun, Event, Pruned, Rebuilt, digest
-from covey.core.fold import Row, State
-from covey.core.origins import Line, follow
-from covey.core.sessions import COVEY
+from covey.core.board import tasks
+from covey.core.events import FIRST, Begun, Event, Pruned, Rebuilt, digest
+from covey.core.fleet.sessions import COVEY
+from covey.core.fold import State
+from covey.core.history.origins import Line, follow
+from covey.core.nouns import KINDS, Row
 from covey.core.texts import Blob
 from covey.errors import CoveyError, NotFound, Refused, Unavailable
-from covey.store import rows
-from covey.store.rows import Table
-from covey.store.sqlite import snapshot
-from covey.store.transaction import Db, Head
+from covey.store.engine import rows
+from covey.store.engine.backup import snapshot
+from covey.store.engine.rows import Table
+from covey.store.engine.transaction import Db, Head
 from covey.store.tx import Tx
 
 SHOWN = 50
@@ -35,12 +36,13 @@ SHOWN = 50
 Progress = Callable[[str, int, int], None]
 """Told what is being read, how far we are, and how far it goes."""
 
-_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, CoveyError, msgspec.MsgspecError)
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, CoveyError, msgspec.MsgspecError)
+"""What reading or folding an event raises if the file was altered; anything else is a bug of ours."""
 _EVENT = ("seq", "time", "actor", "kind", "subject", "data", "key", "prev")
 _TYPES = {(int, float, str, str, str, str, key, bytes) for key in (str, type(None))}
 _ORIGIN_EVENT = (*_EVENT, "hash", "withheld")
 _ORIGIN_TYPES = {(*types, bytes, int) for types in _TYPES}
-_LEAST = -(2**63)
+_BELOW_ALL_NUMBERS = -(2**63)
 _STEP = 10_000
 
 
@@ -101,7 +103,7 @@ def _noted(report: Report, what: str) -> Iterator[None]:
     """Make what damage does to our reading into a problem of the report."""
     try:
         yield
-    except (*_DAMAGE, apsw.CorruptError, apsw.SQLError) as error:
+    except (*DAMAGE, apsw.CorruptError, apsw.SQLError) as error:
         report.add(f"{what}: it cannot be read: {type(error).__name__} {error}".rstrip(".") + ".")
 
 
@@ -140,11 +142,11 @@ def _read_head(db: Db, report: Report) -> Head:
 def _walk(
     db: Db, report: Report, name: str, source: str, columns: tuple[str, ...], values: tuple[Any, ...] = ()
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield events, each with a larger number than the one before; where the text is no text, its bytes."""
+    """Yield events, each with a larger number than the one before; as bytes where its text is not UTF-8."""
     rest = f"FROM {source} seq > ? ORDER BY seq"
     typed = f"SELECT {', '.join(columns)} {rest}"
     raw = f"SELECT seq, {', '.join(f'CAST({column} AS BLOB)' for column in columns[1:])} {rest} LIMIT 1"
-    last = _LEAST
+    last = _BELOW_ALL_NUMBERS
     while True:
         try:
             for row in db.stream(typed, (*values, last)):
@@ -185,7 +187,7 @@ def _take_in(state: State, row: tuple[Any, ...], link: bytes | None, report: Rep
         state.fold(
             seq=event.seq, at=event.time, actor=event.actor, kind=event.kind, subject=event.subject, payload=payload
         )
-    except _DAMAGE as error:
+    except DAMAGE as error:
         said = f"{type(error).__name__} {error}".rstrip(".")
         report.add(f"Event {event.seq}: {event.kind} of {_short(event.subject)} makes no sense: {said}.")
     return digest(event)
@@ -194,7 +196,7 @@ def _take_in(state: State, row: tuple[Any, ...], link: bytes | None, report: Rep
 def _check_beginning(row: tuple[Any, ...], head: Head, report: Report) -> None:
     try:
         begun = rows.decode_payload("log.begun", row[5]) if row[3] == "log.begun" else None
-    except _DAMAGE:
+    except DAMAGE:
         begun = None
     if not isinstance(begun, Begun) or begun.log != head.log:
         report.add(f"Event 1: it is not the beginning of the log {_short(head.log)}.")
@@ -202,11 +204,12 @@ def _check_beginning(row: tuple[Any, ...], head: Head, report: Report) -> None:
 
 def compare(db: Db, state: State, report: Report, progress: Progress = quiet) -> None:
     """Compare every column of every row of every folded table with what the log says."""
+    tables = rows.tables()
     with _noted(report, "The rows"):
         for name, wanted in state.rows():
             progress(name, 0, 0)
             with _noted(report, name):
-                _compare_table(db, rows.FOLDED[name], wanted, state, report)
+                _compare_table(db, tables[name], wanted, state, report)
 
 
 def _compare_table(db: Db, table: Table[Any], wanted: Iterable[Row], state: State, report: Report) -> None:
@@ -284,7 +287,7 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
         if (hashlib.sha256(text).hexdigest(), len(text)) != (name, size):
             report.add(f"blobs {_short(name)}: the text does not have this hash and size.")
         kept.add(name)
-    for task in state.tasks.values():
+    for task in state.tables["tasks"].values():
         if task.status not in tasks.ENDED:
             for text in (task.body, task.result):
                 if isinstance(text, Blob) and text.sha256 not in kept:
@@ -396,24 +399,21 @@ def _rebuild(tx: Tx, story: tuple[State, int], progress: Progress) -> Rebuilt:
 
 def _replace_rows(tx: Tx, state: State, progress: Progress) -> None:
     for name, wanted in state.rows():
-        table = rows.FOLDED[name]
         progress(name, 0, 0)
         tx.db.run(f"DELETE FROM {name}")
         for row in wanted:
-            tx.insert(table, row)
+            tx.insert(row)
 
 
 def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) -> Rebuilt:
     """Make an imported log this project's own, which has nothing but its beginning, with its long texts and rows."""
-    _check_adoption(tx, log)
-    seq, hash = tx.db.rows("SELECT seq, hash FROM origins WHERE log = ?", (log,))[0]
+    seq, hash = _check_adoption(tx, log)
     columns = ", ".join(_EVENT)
     tx.db.run("DELETE FROM events")
     tx.db.run("DELETE FROM log")
     tx.db.run(f"INSERT INTO events ({columns}) SELECT {columns} FROM origin_events WHERE log = ? ORDER BY seq", (log,))
     tx.db.run("INSERT INTO log (id, seq, hash) VALUES (?, ?, ?)", (log, seq, hash))
-    tx.db.run("DELETE FROM origin_events WHERE log = ?", (log,))
-    tx.db.run("DELETE FROM origins WHERE log = ?", (log,))
+    tx.drop_origin(log)
     tx.db.run("DELETE FROM pulses")
     tx.head = Head(log, seq, hash)
     for text in texts:
@@ -428,10 +428,12 @@ def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) ->
     return _rebuild(tx, (state, events), progress)
 
 
-def _check_adoption(tx: Tx, log: str) -> None:
+def _check_adoption(tx: Tx, log: str) -> tuple[int, bytes]:
+    """Return where an imported log ends that can be this project's own, or refuse it."""
     if log == tx.head.log:
         raise Refused(f"{log} is this project's own log already.")
-    if not tx.db.rows("SELECT 1 FROM origins WHERE log = ?", (log,)):
+    end = tx.end_of_origin(log)
+    if end is None:
         raise NotFound(f"There is no imported log {log[:80]!r}.", hint="covey log import takes it in first.")
     own = tx.db.rows("SELECT kind FROM events WHERE kind NOT LIKE 'log.%' AND kind NOT LIKE 'daemon.%' LIMIT 1")
     if own:
@@ -445,6 +447,7 @@ def _check_adoption(tx: Tx, log: str) -> None:
             f"If there is none, its origin makes it: git update-ref -d refs/covey/log/{log}, then "
             "covey log export --with mail --with prompts, and push that with --force.",
         )
+    return end
 
 
 # Prune
@@ -459,8 +462,7 @@ def prune(tx: Tx, *, keep_days: float, keep_megabytes: float) -> Pruned | None:
 
     At most two thousand at a time, so that nobody waits long; None says that nothing is left to remove.
     """
-    since = tx.now - keep_days * _DAY
-    doomed = _doomed(tx, since, int(keep_megabytes * 1024 * 1024))
+    doomed = prunable(tx, keep_days=keep_days, keep_megabytes=keep_megabytes)
     if not doomed:
         return None
     for sha256, _ in doomed:
@@ -470,8 +472,9 @@ def prune(tx: Tx, *, keep_days: float, keep_megabytes: float) -> Pruned | None:
     return event
 
 
-def _doomed(tx: Tx, since: float, room: int) -> list[tuple[str, int]]:
-    """Return hash and size of the texts whose time is over, the oldest first."""
+def prunable(tx: Tx, *, keep_days: float, keep_megabytes: float) -> list[tuple[str, int]]:
+    """Return hash and size of the texts that `prune` would remove, the oldest first."""
+    since, room = tx.now - keep_days * _DAY, int(keep_megabytes * 1024 * 1024)
     blobs = tx.db.rows("SELECT sha256, size, used FROM blobs ORDER BY used DESC, sha256")
     if not blobs:
         return []

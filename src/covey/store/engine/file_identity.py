@@ -5,18 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from covey.values import dataclass
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A file as it was: which one, how large, and when it was last written."""
-
-    device: int
-    inode: int
-    size: int
-    written: int
-
 
 class Ground:
     """A store's own files, and the lock of whoever writes it.
@@ -28,7 +16,7 @@ class Ground:
     def __init__(self, database: Path, lock: Path | None = None) -> None:
         self.database = database
         self._names = [str(database), f"{database}-wal", *([str(lock)] if lock else [])]
-        self._marks: dict[str, Mark] = {}
+        self._marks: dict[str, os.stat_result] = {}
         self.note()
 
     def note(self) -> None:
@@ -46,16 +34,16 @@ class Ground:
             what = Path(name).name
             if now is None:
                 return f"{what} was removed while the daemon ran."
-            if (now.device, now.inode) != (before.device, before.inode):
+            if not os.path.samestat(now, before):
                 return f"{what} was replaced while the daemon ran."
-            if now.size < before.size:
+            if now.st_size < before.st_size:
                 return f"{what} was cut short while the daemon ran."
         return None
 
     def is_written_by_others(self) -> bool:
         """Say whether somebody else has written into the store's file since we noted it."""
         before, now = self._marks.get(self._names[0]), _mark(self._names[0])
-        return before is not None and now is not None and before.written != now.written
+        return before is not None and now is not None and before.st_mtime_ns != now.st_mtime_ns
 
     def are_ours(self) -> bool:
         """Say whether every name still leads to the file that we noted under it, be it longer or shorter by now."""
@@ -64,12 +52,11 @@ class Ground:
     def is_ours(self, name: str) -> bool:
         """Say whether a name still leads to the file that we noted under it."""
         before, now = self._marks.get(name), _mark(name)
-        return before is not None and now is not None and (before.device, before.inode) == (now.device, now.inode)
+        return before is not None and now is not None and os.path.samestat(before, now)
 
 
-def _mark(name: str) -> Mark | None:
+def _mark(name: str) -> os.stat_result | None:
     try:
-        found = os.stat(name, follow_symlinks=False)
+        return os.stat(name, follow_symlinks=False)
     except OSError:
         return None
-    return Mark(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)

@@ -13,18 +13,30 @@ from covey.errors import Unavailable
 TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 ASK_EVERY_S = 0.02
 """Between two looks of somebody who waits: whether it is answered by now, and whether it has waited too long."""
 
 
-class WriterLock:
-    """An exclusive flock; close-on-exec, so that no child of ours ever keeps it."""
+class _Lock:
+    """A file that is locked while it is open; close-on-exec, so that no child of ours ever keeps it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
+
+    def give(self) -> None:
+        """Give the lock back; giving it twice is fine."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def __exit__(self, *_: object) -> None:
+        self.give()
+
+
+class WriterLock(_Lock):
+    """An exclusive lock: its holder is the only writer."""
 
     def try_take(self) -> bool:
         """Take the lock if it is free."""
@@ -77,28 +89,13 @@ class WriterLock:
         except OSError:
             return False
 
-    def give(self) -> None:
-        """Give the lock back; giving it twice is fine."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
     def __enter__(self) -> WriterLock:
         self.take()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.give()
 
-
-class NeedLock:
+class NeedLock(_Lock):
     """Held by all who need the daemon, together; and by a daemon that goes since nobody does, alone."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._fd: int | None = None
 
     def take(self, patience: float = 60.0) -> None:
         """Hold it with others; a daemon that is about to go is gone before."""
@@ -111,12 +108,6 @@ class NeedLock:
     def try_alone(self) -> bool:
         """Hold it alone, if nobody else does; what was held with others is let go of either way."""
         return self._try(fcntl.LOCK_EX)
-
-    def give(self) -> None:
-        """Need nothing any more; giving it twice is fine."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
 
     def _try(self, kind: int) -> bool:
         if self._fd is None:
@@ -131,11 +122,6 @@ class NeedLock:
     def __enter__(self) -> NeedLock:
         self.take()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.give()
 
 
 def _open(path: Path) -> int:

@@ -7,36 +7,15 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from covey.core import (
-    alerts,
-    comments,
-    devices,
-    fleet,
-    fold,
-    gates,
-    landings,
-    leases,
-    mail,
-    merges,
-    overlaps,
-    permits,
-    proposals,
-    questions,
-    runs,
-    scheduling,
-    sessions,
-    spending,
-    tasks,
-)
-from covey.core.events import KINDS, Payload
-from covey.core.queue import standing
+from covey.core.nouns import KINDS, TABLES, Folded, Payload, Row
 from covey.values import dataclass
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Row)
 Value = str | int | float | bytes | None
 Encode = Callable[[Any], Value]
 Decode = Callable[[Any], Any]
@@ -73,61 +52,30 @@ def _encode_enum(value: enum.StrEnum | None) -> str | None:
 
 
 def _encode_json(value: Any) -> str:
-    if value == ():
-        return "[]"
     return _json.encode(value).decode()
 
 
 class Table(Generic[R]):
-    """One table: its columns in order, its key, and how a row becomes a value.
+    """One table: its columns in order, its key, and how a row becomes a value."""
 
-    All but its name, class and key is made when it is first needed: a command needs few of the tables.
-    """
-
-    fields: tuple[str, ...]
-    columns: tuple[str, ...]
-    names: str
-    where: str
-    insert_sql: str
-    select_sql: str
-    all_sql: str
-    get_sql: str
-    delete_sql: str
-    _encoders: list[tuple[str, Encode | None]]
-    _decoders: list[tuple[int, Decode]]
-
-    def __init__(
-        self,
-        name: str,
-        cls: type[R],
-        key: tuple[str, ...],
-        extra: dict[str, Callable[[R], Value]] | None = None,
-    ) -> None:
-        self.name = name
-        self.cls = cls
-        self.key = key
-        self.extra = extra or {}
+    def __init__(self, folded: Folded[R]) -> None:
+        self.name = name = folded.name
+        self.cls = folded.row
+        self.key = folded.key
+        self.extra = folded.computed
         self._update_sql: dict[tuple[str, ...], str] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in Table.__annotations__:
-            raise AttributeError(f"A table has no {name}.")
-        self._make()
-        return self.__dict__[name]
-
-    def _make(self) -> None:
-        name, hints = self.name, typing.get_type_hints(self.cls)
-        self.fields = tuple(f.name for f in fields(self.cls))  # type: ignore[arg-type]
+        hints = typing.get_type_hints(self.cls)
+        self.fields = tuple(dict.fromkeys((*self.key, *(f.name for f in fields(self.cls)))))  # the key comes first
         codecs = [_codec(hints[field]) for field in self.fields]
         self._encoders = [(field, codec[0]) for field, codec in zip(self.fields, codecs, strict=True)]
         self._decoders = [(i, codec[1]) for i, codec in enumerate(codecs) if codec[1] is not None]
         self.columns = (*self.fields, *self.extra)
         quoted = ", ".join(f'"{column}"' for column in self.columns)
-        self.names = ", ".join(f'"{field}"' for field in self.fields)
+        names = ", ".join(f'"{field}"' for field in self.fields)
         marks = ", ".join("?" * len(self.columns))
         self.where = " AND ".join(f'"{column}" = ?' for column in self.key)
         self.insert_sql = f"INSERT INTO {name} ({quoted}) VALUES ({marks})"
-        self.select_sql = f"SELECT {self.names} FROM {name}"
+        self.select_sql = f"SELECT {names} FROM {name}"
         self.all_sql = f"SELECT {quoted} FROM {name}"
         self.get_sql = f"{self.select_sql} WHERE {self.where}"
         self.delete_sql = f"DELETE FROM {name} WHERE {self.where}"
@@ -178,76 +126,30 @@ class Table(Generic[R]):
         return sql, [*values, *self.key_of(new)]
 
 
-TASKS = Table("tasks", tasks.Task, ("id",), {"lane": scheduling.lane, "line": scheduling.line})
-NEEDS = Table("needs", fold.NeedRow, ("task", "need"))
-SESSIONS = Table("sessions", sessions.Session, ("name",))
-LEASES = Table("leases", leases.Lease, ("id",))
-LEASE_RESOURCES = Table("lease_resources", fold.ResourceRow, ("lease", "resource"))
-CROSSINGS = Table("crossings", leases.Crossing, ("lease", "task", "path"))
-MESSAGES = Table("messages", mail.Message, ("id",))
-READINGS = Table("readings", mail.Reading, ("message", "reader"))
-COMMENTS = Table("comments", comments.Comment, ("id",))
-MERGES = Table("merges", merges.Merge, ("id",))
-QUEUE = Table("queue", standing.Standing, ("id",))
-GATES = Table("gates", gates.Gate, ("id",))
-FLAKES = Table("flakes", gates.Flake, ("test",))
-LANDINGS = Table("landings", landings.Landing, ("id",))
-RUNS = Table("runs", runs.Run, ("id",))
-FLEET = Table("fleet", fleet.Fleet, ("id",))
-QUESTIONS = Table("questions", questions.Question, ("id",))
-PERMITS = Table("permits", permits.Permit, ("id",))
-PROPOSALS = Table("proposals", proposals.Proposal, ("id",))
-DEVICES = Table("devices", devices.Device, ("id",))
-SPENDS = Table("spends", spending.Spend, ("run", "model", "day"))
-OVERLAPS = Table("overlaps", overlaps.Overlap, ("id",))
-HOT_FILES = Table("hot_files", overlaps.HotFile, ("path",))
-ALERTS = Table("alerts", alerts.Alert, ("id",))
-COUNTS = Table("counts", fold.CountRow, ("status",))
-IDS = Table("ids", fold.IdRow, ("prefix",))
-
-FOLDED: dict[str, Table[Any]] = {
-    table.name: table
-    for table in (
-        TASKS,
-        NEEDS,
-        SESSIONS,
-        LEASES,
-        LEASE_RESOURCES,
-        CROSSINGS,
-        MESSAGES,
-        READINGS,
-        COMMENTS,
-        MERGES,
-        QUEUE,
-        GATES,
-        FLAKES,
-        LANDINGS,
-        RUNS,
-        FLEET,
-        QUESTIONS,
-        PERMITS,
-        PROPOSALS,
-        DEVICES,
-        SPENDS,
-        OVERLAPS,
-        HOT_FILES,
-        ALERTS,
-        COUNTS,
-        IDS,
-    )
-}
-SCRATCH = ("pulses", "requests", "tokens", "blobs", "origins", "origin_events")
-
-_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {}
+_FOLDED: dict[type[Any], Folded[Any]] = {folded.row: folded for folded in TABLES}
+_made: dict[type[Any], Table[Any]] = {}
 
 
-_DEFAULTS: dict[type, list[tuple[str, Any]]] = {}
+def of(row: type[R]) -> Table[R]:
+    """Return the table whose rows are of this type, made when it is first needed: a command needs few of them."""
+    if row not in _made:
+        _made[row] = Table(_FOLDED[row])
+    return _made[row]
 
 
+def tables() -> dict[str, Table[Any]]:
+    """Return every table by its name."""
+    return {folded.name: of(folded.row) for folded in TABLES}
+
+
+@cache
 def _defaults(cls: type[Payload]) -> list[tuple[str, Any]]:
-    if cls not in _DEFAULTS:
-        _DEFAULTS[cls] = [(f.name, f.default) for f in fields(cls)]
-    return _DEFAULTS[cls]
+    return [(f.name, f.default) for f in fields(cls)]
+
+
+@cache
+def _decoder(kind: str) -> msgspec.json.Decoder[Payload]:
+    return msgspec.json.Decoder(KINDS[kind])
 
 
 def encode_payload(payload: Payload) -> str:
@@ -263,10 +165,7 @@ def encode_payload(payload: Payload) -> str:
 
 def decode_payload(kind: str, data: str | bytes) -> Payload:
     """Return the payload of an event; a field that it lacks has its default value."""
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
-        decoder = _DECODERS[kind] = msgspec.json.Decoder(KINDS[kind])
-    return decoder.decode(data)
+    return _decoder(kind).decode(data)
 
 
 @dataclass(frozen=True)
@@ -276,5 +175,5 @@ class Change:
     seq: int
     kind: str
     subject: str
-    row: fold.Row | None
+    row: Row | None
     payload: Payload | None = None

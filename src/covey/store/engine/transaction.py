@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeVar
 
 from covey.core.events import FIRST
-from covey.store.rows import Change, Table
+from covey.core.nouns import Row
+from covey.store.engine.rows import Change, of
 from covey.values import dataclass
 
-R = TypeVar("R", bound=Any)
+R = TypeVar("R", bound=Row)
 
 
 class Db(Protocol):
@@ -55,30 +56,53 @@ class Transaction:
         if not self.patient:
             raise TakesTime
 
-    def get(self, table: Table[R], *key: str) -> R | None:
+    def get(self, row: type[R], *key: str) -> R | None:
         """Return the row with this key."""
+        table = of(row)
         found = self.db.rows(table.get_sql, key)
         return table.decode(found[0]) if found else None
 
-    def find(self, table: Table[R], where: str, values: Sequence[Any] = ()) -> list[R]:
+    def find(self, row: type[R], where: str, values: Sequence[Any] = ()) -> list[R]:
         """Return the rows that a clause selects."""
-        return [table.decode(row) for row in self.db.rows(f"{table.select_sql} {where}", values)]
+        table = of(row)
+        return [table.decode(found) for found in self.db.rows(f"{table.select_sql} {where}", values)]
 
-    def insert(self, table: Table[R], row: R) -> None:
+    def first(self, row: type[R], where: str, values: Sequence[Any] = ()) -> R | None:
+        """Return the first of the rows that a clause selects, None if there is none."""
+        return next(iter(self.find(row, where, values)), None)
+
+    def find_among(self, row: type[R], column: str, wanted: Iterable[str], order: str = "") -> list[R]:
+        """Return the rows that have one of some values in a column, however many values that are."""
+        split = parts(list(dict.fromkeys(wanted)))
+        return [each for part, marks in split for each in self.find(row, f"WHERE {column} IN ({marks}) {order}", part)]
+
+    def number(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Return the one number that a statement selects."""
+        return int(self.db.rows(sql, values)[0][0])
+
+    def column(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the values of the one column that a statement selects."""
+        return [value for (value,) in self.db.rows(sql, values)]
+
+    def insert(self, row: Row) -> None:
         """Write a new row."""
+        table = of(type(row))
         self.db.run(table.insert_sql, table.encode(row))
         self.wrote = True
 
-    def update(self, table: Table[R], old: R, new: R) -> None:
-        """Write what has changed of a row."""
-        statement = table.update(old, new)
+    def put(self, old: R | None, new: R) -> None:
+        """Write a row that is new, or what has changed of it."""
+        if old is None:
+            self.insert(new)
+            return
+        statement = of(type(new)).update(old, new)
         if statement is not None:
             self.db.run(*statement)
             self.wrote = True
 
-    def delete(self, table: Table[R], *key: str) -> None:
+    def delete(self, row: type[Row], *key: str) -> None:
         """Remove a row."""
-        self.db.run(table.delete_sql, key)
+        self.db.run(of(row).delete_sql, key)
         self.wrote = True
 
     def settle(self) -> None:
@@ -94,6 +118,13 @@ def read_head(db: Db) -> Head:
     """Return the end of the log as it is on disk."""
     found = db.rows("SELECT id, seq, hash FROM log")
     return Head(*found[0]) if found else Head("", 0, FIRST)
+
+
+def where(wanted: Iterable[tuple[str, Any]], *fixed: str) -> tuple[str, list[Any]]:
+    """Return the clause of some terms and of those wanted ones that are given a value; and these values."""
+    given = [(term, value) for term, value in wanted if value is not None]
+    terms = [*fixed, *(term for term, _ in given)]
+    return f"WHERE {' AND '.join(terms)} " if terms else "", [value for _, value in given]
 
 
 def parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from covey.core import leases
-from covey.store import rows
-from covey.store.transaction import Transaction, in_parts, parts
+from covey.core.leases import leases
+from covey.store.engine.transaction import Transaction, in_parts, parts, where
 
-MANY = 100
-"""Paths beyond which all leases are looked at, and not those that each could meet."""
+MAX_PATHS_ASKED_EACH = 100
+"""Above this many paths, all leases are read instead of those that each path could meet."""
 
 
 class Leases(Transaction):
@@ -18,7 +17,7 @@ class Leases(Transaction):
 
     def lease(self, lease_id: str) -> leases.Lease | None:
         """Return a lease."""
-        return self.get(rows.LEASES, lease_id)
+        return self.get(leases.Lease, lease_id)
 
     def leases_near(self, resources: Iterable[str]) -> list[leases.Lease]:
         """Return every lease, live or waited for, that could meet one of these resources, the oldest first."""
@@ -35,7 +34,7 @@ class Leases(Transaction):
     def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
         """Return every lease, live or waited for, that could cover one of these paths, the oldest first."""
         texts = sorted(f"/{path.casefold()}" for path in paths)
-        if len(texts) > MANY:  # fewer leases than beginnings of paths
+        if len(texts) > MAX_PATHS_ASKED_EACH:  # fewer leases than beginnings of paths
             found = self.db.rows("SELECT lease, found FROM lease_resources WHERE found >= '/' AND found < '0'")
             return self._leases({lease for lease, text in found if _begins_one(text, texts)})
         return self._leases(self._leases_found(_beginnings(texts)))
@@ -48,22 +47,28 @@ class Leases(Transaction):
         return found
 
     def _leases(self, lease_ids: Iterable[str]) -> list[leases.Lease]:
-        found: list[leases.Lease] = []
-        for part, marks in parts(sorted(lease_ids)):
-            found += self.find(rows.LEASES, f"WHERE id IN ({marks})", part)
-        return sorted(found, key=lambda lease: lease.fence)
+        return sorted(self.find_among(leases.Lease, "id", lease_ids), key=lambda lease: lease.fence)
 
     def live_leases(self, holder: str | None = None) -> list[leases.Lease]:
         """Return the leases in force, the oldest first."""
-        return self._leases_in(leases.State.LIVE, holder)
+        return self._leases_in(leases.LeaseState.LIVE, holder)
 
     def waiting_leases(self, holder: str | None = None) -> list[leases.Lease]:
         """Return the leases that are waited for, the first in line first."""
-        return self._leases_in(leases.State.WAITING, holder)
+        return self._leases_in(leases.LeaseState.WAITING, holder)
+
+    def count_live_leases(self) -> int:
+        """Return how many leases are in force."""
+        return self.number("SELECT count(*) FROM leases WHERE state = 'live'")
+
+    def has_others_leases(self, session: str) -> bool:
+        """Say whether anyone but a session holds a lease that came from more than an edit."""
+        where = "state = 'live' AND origin != 'edit' AND holder != ?"
+        return bool(self.db.rows(f"SELECT 1 FROM leases WHERE {where} LIMIT 1", (session,)))
 
     def lessees(self) -> set[str]:
         """Return who holds a lease, or waits for one."""
-        states = (leases.State.LIVE, leases.State.WAITING)
+        states = (leases.LeaseState.LIVE, leases.LeaseState.WAITING)
         return {
             holder
             for state in states
@@ -75,18 +80,18 @@ class Leases(Transaction):
         both = [*self.live_leases(holder), *self.waiting_leases(holder)]
         return sorted(both, key=lambda lease: lease.fence)
 
-    def _leases_in(self, state: leases.State, holder: str | None) -> list[leases.Lease]:
+    def _leases_in(self, state: leases.LeaseState, holder: str | None) -> list[leases.Lease]:
         # The state stands in the statement, since only then its own index is used, and not the whole table read.
-        where = f"WHERE state = '{state}' " + ("" if holder is None else "AND holder = ? ")
-        return self.find(rows.LEASES, f"{where}ORDER BY fence", () if holder is None else (holder,))
+        clause, values = where([("holder = ?", holder)], f"state = '{state}'")
+        return self.find(leases.Lease, f"{clause}ORDER BY fence", values)
 
     def leases_of_task(self, task: str) -> list[leases.Lease]:
         """Return the leases for a task, ended ones too, the oldest first."""
-        return self.find(rows.LEASES, "WHERE task = ? ORDER BY fence", (task,))
+        return self.find(leases.Lease, "WHERE task = ? ORDER BY fence", (task,))
 
     def crossings(self, task: str) -> list[leases.Crossing]:
         """Return what was written for a task into leases of others that have not ended."""
-        return self.find(rows.CROSSINGS, "WHERE task = ? ORDER BY at, lease, path", (task,))
+        return self.find(leases.Crossing, "WHERE task = ? ORDER BY at, lease, path", (task,))
 
     def drop_crossings(self, lease: str) -> None:
         """Forget who wrote into a lease that has ended."""

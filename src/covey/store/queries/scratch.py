@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from covey.store.transaction import Transaction
+from covey.core.texts import Blob, Text, blob_of, needs_blob
+from covey.store.engine.transaction import Transaction
 from covey.values import dataclass
 
 
@@ -16,7 +17,7 @@ class Pulse:
 
 
 class Scratch(Transaction):
-    """What is kept of pulses, answers and tokens."""
+    """What is kept of pulses, answers, tokens, and long texts aside by their hashes."""
 
     def pulses(self) -> dict[str, Pulse]:
         """Return when each subject was last heard of."""
@@ -49,6 +50,12 @@ class Scratch(Transaction):
             (principal, key, request, status, answer, self.now),
         )
 
+    def old_answers(self, before: float) -> tuple[int, int, float]:
+        """Return how many answers were kept long enough, their bytes, and when the oldest was given."""
+        sql = "SELECT count(*), coalesce(sum(length(answer)), 0), coalesce(min(at), 0) FROM requests WHERE at < ?"
+        [(count, size, oldest)] = self.db.rows(sql, (before,))
+        return int(count), int(size), float(oldest)
+
     def forget_answers(self, before: float) -> None:
         """Remove the answers that were kept long enough."""
         self.db.run("DELETE FROM requests WHERE at < ?", (before,))
@@ -68,3 +75,28 @@ class Scratch(Transaction):
         """Make a session's tokens worthless."""
         self.db.run("DELETE FROM tokens WHERE session = ?", (session,))
         self.wrote = True
+
+    def keep(self, text: str) -> Text:
+        """Return what stands for a text in rows and events; a long one is kept aside by its hash."""
+        if not needs_blob(text):
+            return text
+        blob = blob_of(text)
+        self.db.run(
+            "INSERT INTO blobs (sha256, size, text, used) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (sha256) DO UPDATE SET used = excluded.used",
+            (blob.sha256, blob.size, text, self.now),
+        )
+        self.wrote = True
+        return blob
+
+    def text(self, text: Text) -> str:
+        """Return a text in full, or what is left to say of one whose time was over."""
+        if not isinstance(text, Blob):
+            return text
+        found = self.long_text(text.sha256)
+        return f"[{text.size} bytes, no longer kept; sha256 {text.sha256}]" if found is None else found
+
+    def long_text(self, sha256: str) -> str | None:
+        """Return the long text with this hash, None if it is not kept."""
+        found = self.db.rows("SELECT text FROM blobs WHERE sha256 = ?", (sha256,))
+        return str(found[0][0]) if found else None

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from covey.core.queue import steps
-from covey.core.queue.train import (
+from covey.core.merging.queue import steps
+from covey.core.merging.queue.train import (
     Action,
     Arrived,
     Cancel,
@@ -20,14 +20,14 @@ from covey.core.queue.train import (
     Left,
     Lost,
     Paused,
-    Reason,
     Reject,
+    RejectCause,
     Start,
-    State,
     Test,
     Together,
+    TrainState,
 )
-from covey.core.queue.world import World
+from covey.core.merging.queue.world import World
 
 Tree = tuple[str, ...]
 
@@ -66,7 +66,7 @@ class Match:
     weather: Weather = Weather()
     main: Tree = ()
     landed: set[str] = field(default_factory=set)
-    rejected: dict[str, Reason] = field(default_factory=dict)
+    rejected: dict[str, RejectCause] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     open: dict[str, Change] = field(default_factory=dict)
     halted: bool = False
@@ -100,7 +100,7 @@ class Match:
     # A train begins with what survives
 
     def begin(self) -> None:
-        self.state = State(strategy=self.strategy, slots=self.world.slots, green=0 if self.proven else 1)
+        self.state = TrainState(strategy=self.strategy, slots=self.world.slots, green=0 if self.proven else 1)
         self.running, self.trees, self.ended = {}, {}, {}
         self.paused = False
         self.seen: set[frozenset[str]] = set()
@@ -116,7 +116,7 @@ class Match:
         """Return what the daemon says of a change that enters; it looks first at what it needs, and at main."""
         needs = tuple(need for need in self.truth[change.id].needs if need not in self.landed)
         if any(need in self.rejected or need in self.left for need in needs):
-            self.rejected[change.id] = Reason.NEEDS
+            self.rejected[change.id] = RejectCause.NEEDS
             return [Left(change.id)]
         change = replace(change, needs=needs)
         self.open[change.id] = change
@@ -326,17 +326,17 @@ class Match:
             self.text[other] = tuple(each for each in self.text[other] if each != id)
         return [Arrived(self.open[id], self.seen_clashes(id))]
 
-    def reject(self, id: str, reason: Reason, tests: Sequence[int]) -> None:
+    def reject(self, id: str, reason: RejectCause, tests: Sequence[int]) -> None:
         if id not in self.open:
             raise Foul(f"{id} is rejected, and is not open")
         match reason:
-            case Reason.TEXT:
+            case RejectCause.TEXT:
                 if not self.landed.intersection(self.text.get(id, ())):
                     raise Foul(f"{id} is rejected for a clash with something that has not landed")
-            case Reason.NEEDS:
+            case RejectCause.NEEDS:
                 if not any(need in self.rejected or need in self.left for need in self.truth[id].needs):
                     raise Foul(f"{id} is rejected for a need that is not gone")
-            case Reason.FAILS:
+            case RejectCause.FAILS:
                 self.look_at_the_proof(id, tests)
         del self.open[id]
         self.rejected[id] = reason

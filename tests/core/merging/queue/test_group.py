@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from covey.core.queue import group, steps, train
-from covey.core.queue.group_belief import Joint, believe
-from covey.core.queue.simulate import simulate
-from covey.core.queue.train import (
+from covey.core.merging.queue import steps, train
+from covey.core.merging.queue.simulate import simulate
+from covey.core.merging.queue.train import (
     Arrived,
     Cancel,
     Change,
@@ -19,30 +18,34 @@ from covey.core.queue.train import (
     Plan,
     Purpose,
     Rate,
-    Result,
     Start,
-    State,
     Together,
+    TrainState,
+    TreeResult,
 )
-from covey.core.queue.world import Coming, World
-from tests.core.queue.worlds import compare, make
+from covey.core.merging.queue.world import Coming, World
+from covey.core.merging.strategies import group
+from covey.core.merging.strategies.group_belief import Joint, believe
+from tests.core.merging.queue.worlds import compare, make
 
 GOOD = Rate(good=200.0, steady=200.0)
 BAD = Rate(good=100.0, bad=100.0, steady=200.0)
 USUAL = Rate(good=190.0, bad=10.0, steady=200.0)
 
 
-def queue(size: int, *, slots: int = 4, rate: Rate = USUAL, needs: dict[str, tuple[str, ...]] | None = None) -> State:
+def queue(
+    size: int, *, slots: int = 4, rate: Rate = USUAL, needs: dict[str, tuple[str, ...]] | None = None
+) -> TrainState:
     changes = (Change(f"c{number}", number, needs=(needs or {}).get(f"c{number}", ())) for number in range(size))
-    return State(slots=slots, rate=rate, changes={change.id: change for change in changes})
+    return TrainState(slots=slots, rate=rate, changes={change.id: change for change in changes})
 
 
-def ended(state: State, *results: tuple[int, bool]) -> State:
+def ended(state: TrainState, *results: tuple[int, bool]) -> TrainState:
     """Return the train after tests ended at the same moment."""
     return steps.step(state, Together(tuple(Ended(number, passed) for number, passed in results)))[0]
 
 
-def started(state: State) -> State:
+def started(state: TrainState) -> TrainState:
     """Return the train after its first tests were chosen."""
     return steps.step(state, Together(()))[0]
 
@@ -207,6 +210,32 @@ def test_a_change_whose_need_is_a_suspect_waits_for_it() -> None:
     assert [test.changes for test in state.running.values()] == [("c0",)]
 
 
+@pytest.mark.parametrize(
+    "rate",
+    [
+        Rate(),
+        Rate(good=8, bad=5, steady=13),
+        Rate(good=8, bad=5, steady=13, flaked=2),
+        Rate(good=20, bad=1, steady=20, flaked=3),
+        Rate(good=1, bad=8, steady=3),
+    ],
+)
+@pytest.mark.parametrize("slots", [2, 4, 8])
+def test_a_change_by_itself_is_tested_as_often_as_its_failure_counts_and_no_more(rate: Rate, slots: int) -> None:
+    state = started(queue(1, slots=slots, rate=rate))
+
+    assert {test.purpose for test in state.running.values()} == {Purpose.SOLO}
+    assert 1 <= len(state.running) <= min(slots, train.FAILURES)
+
+
+@pytest.mark.parametrize("flaked", [0.0, 1.0, 5.0])
+def test_chance_failures_make_no_tree_worth_a_second_test_at_the_same_time(flaked: float) -> None:
+    state = started(queue(12, slots=8, rate=Rate(good=20, bad=2, steady=20, flaked=flaked)))
+
+    running = [test.changes for test in state.running.values()]
+    assert len(set(running)) == len(running)
+
+
 def test_nothing_is_chosen_without_a_free_slot() -> None:
     assert group.choose(started(queue(200))).start == ()
 
@@ -231,7 +260,7 @@ def test_how_likely_tests_pass_is_known_exactly() -> None:
 def test_the_work_of_a_choice_is_bounded_however_many_sets_and_tests_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     state = queue(200, slots=16)
     chain = [tuple(f"c{each}" for each in range(start, start + 12)) for start in range(0, 180, 6)]
-    failed = tuple(Result(train.Test(number, 0, changes), passed=False) for number, changes in enumerate(chain, 1))
+    failed = tuple(TreeResult(train.Test(number, 0, changes), passed=False) for number, changes in enumerate(chain, 1))
     state = replace(state, tests=len(failed), results=failed)
     summed = 0
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.queue import world
-from covey.core.queue.simulate import Report, simulate
-from covey.core.queue.world import Coming, Conflict, World
+from covey.core.merging.queue import world
+from covey.core.merging.queue.simulate import Report, simulate
+from covey.core.merging.queue.world import Coming, Conflict, World
 from covey.errors import Invalid
-from tests.cli.shell import Shell, clean_environment
-from tests.core.queue.worlds import KINDS, compare, make
+from tests.core.merging.queue.worlds import KINDS, compare, make
+from tests.worlds.shell import Shell, clean_environment
 
 STRATEGIES = ("serial", "prefix", "group")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from covey.core.queue.simulate import simulate
-from tests.core.queue.worlds import KINDS, compare, make
+from covey.core.merging.queue.simulate import simulate
+from tests.core.merging.queue.worlds import KINDS, compare, make
 
 SEEDS = range(20)
 FEW = range(6)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from covey.core.queue import steps, train
-from covey.core.queue.train import Reason
-from covey.core.queue.world import Coming, Conflict, World
-from tests.core.queue.referee import Foul, Match, Weather
+from covey.core.merging.queue import steps, train
+from covey.core.merging.queue.train import RejectCause
+from covey.core.merging.queue.world import Coming, Conflict, World
+from tests.core.merging.queue.referee import Foul, Match, Weather
 
 STRATEGIES = ("serial", "prefix", "group")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -94,7 +94,7 @@ def test_a_crash_after_any_action_changes_nothing_that_is_right(strategy: str, w
 def test_a_red_main_halts_the_queue_and_rejects_nobody(strategy: str, world: World, seed: int) -> None:
     match = Match(world, strategy, Random(seed), Weather(proven=False, red=True)).play()
     assert match.halted and not match.landed
-    assert Reason.FAILS not in match.rejected.values()
+    assert RejectCause.FAILS not in match.rejected.values()
 
 
 @each_strategy
@@ -109,7 +109,7 @@ def test_every_reason_is_the_right_one(strategy: str, world: World, seed: int) -
             assert not change.bad and not match.landed.intersection(others)
         elif not change.bad:
             gone = [need for need in change.needs if need in match.rejected]
-            partners = match.landed.intersection(others, ()) if reason is Reason.TEXT else match.landed
+            partners = match.landed.intersection(others, ()) if reason is RejectCause.TEXT else match.landed
             assert gone or match.landed.intersection(others) or partners.intersection(match.semantic[change.id])
 
 
@@ -160,7 +160,7 @@ def test_the_referee_sees_that_a_group_is_blamed_on_one(monkeypatch: pytest.Monk
 
 
 def test_the_referee_sees_that_a_red_main_is_blamed_on_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train.State, "proven", property(lambda state: True))
+    monkeypatch.setattr(train.TrainState, "proven", property(lambda state: True))
     assert _fouls("serial", red=True)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 
-from covey.core.queue.simulate import Report, simulate
-from covey.core.queue.world import Coming, Conflict, World
+from covey.core.merging.queue.simulate import Report, simulate
+from covey.core.merging.queue.world import Coming, Conflict, World
 
 AREAS = 20
 NEAR = 30

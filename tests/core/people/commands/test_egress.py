@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import shell
-from covey.core.ways_out import Kind, found
+from covey.core.people.commands import shell
+from covey.core.people.commands.egress import EgressKind, found
 
 HOME = "/w/ada"
 UNSEEN = (
@@ -85,12 +85,12 @@ def _in(wrap: str, command: str) -> str:
 
 @pytest.mark.parametrize("command", UNSEEN)
 def test_a_push_that_passes_by_the_hook_is_found(command: str) -> None:
-    assert [way.kind for way in found(command, HOME)] == [Kind.PUSH]
+    assert [way.kind for way in found(command, HOME)] == [EgressKind.PUSH]
 
 
 @pytest.mark.parametrize("command", SENDING)
 def test_what_sends_or_publishes_is_found(command: str) -> None:
-    assert [way.kind for way in found(command, HOME)] == [Kind.SENDS]
+    assert [way.kind for way in found(command, HOME)] == [EgressKind.SENDS]
 
 
 @pytest.mark.parametrize("command", HARMLESS)

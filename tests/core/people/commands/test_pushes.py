@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core import pushes
-from covey.core.permits import PUSH, covers
-from covey.core.pushes import Push, is_allowed
+from covey.core.people.commands import pushes
+from covey.core.people.commands.pushes import Push, is_allowed
+from covey.core.people.permits import PUSH, covers
 from covey.errors import Invalid
 
 names = st.from_regex(r"[a-z]{1,4}(/[a-z]{1,4}){0,2}", fullmatch=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.harmless import Ground, Verdict, beginnings, judge
-from covey.core.permits import SHELL, covers, offered
+from covey.core.people.commands.safe_commands import CommandVerdict, Ground, beginnings, judge
+from covey.core.people.permits import SHELL, covers, offered
 
 HOME = "/w/ada"
 GATE = ("ruff check . && python3 -m pytest -q", "make test", "./check.sh all")
@@ -59,10 +59,23 @@ READING = (
     "stat a.py",
     "tree -L 2",
     "date +%F",
-    "LC_ALL=C ls",
+    "LC_ALL=C.UTF-8 ls",
+    "TZ=Europe/Berlin date",
     "cat <<'EOF'\nrm -rf /\nEOF",
     "cat < README.md",
     "ls # rm x",
+    "printf '%s\\n' src/*",
+    "printf '%03d\\n' 7",
+    "sed -n 1,5p src/*.py",
+    "jq -r .name packages/*/package.json",
+    "diff -u a.py /dev/null",
+    "diff -r --no-dereference a b",
+    "git log -L1,10:src/a.py",
+    "git log --format=%h/%s",
+    "git diff src/*.py",
+    "awk -F, '{print $1}' src/*.csv",
+    "[ a == b ]",
+    "ls a=b",
 )
 OF_THE_LEVEL = (
     "python3 -m pytest tests/test_a.py::test_b -x",
@@ -202,22 +215,61 @@ SMUGGLED = (
     "function ls { rm x; }",
     "ls() { rm x; }",
     "coproc rm x",
+    "echo x | uniq - out",
+    "uniq -- - out",
+    "uniq src/*",
+    "awk '\"a'*'\"==1' x",
+    "awk -F a* '{print}' x",
+    "sed -n 1,a*p x",
+    "cd s* && ls",
+    "jq i*/* x",
+    'jq -n \'import "x" as $x {search:"/elsewhere"}; $x\'',
+    'jq -n \'# no\nimport "x" as $x {search:"/elsewhere"}; $x\'',
+    "printf 'aaaaa%n' PATH",
+    "printf -- '%.0n' PATH",
+    "printf %ln PATH",
+    "printf %d 'path[$(id)]'",
+    "printf '%*d' 'path[$(id)]' 1",
+    "printf %n* PATH",
+    "printf --",
+    "strings @list",
+    "tree -R -L 1 -H .",
+    "diff -rN a b",
+    "diff -N --recursive a b",
+    "ls -RL .",
+    "ls --deref .",
+    "git blame --contents=/etc/passwd x",
+    "git blame --ignore-revs-file=/etc/passwd x",
+    "git ls-files -X/etc/passwd",
+    "git grep -f/etc/passwd",
+    "git config -l -f/etc/gitconfig",
+    "git symbolic-ref refs/heads/*",
+    "git merge -F notes other",
+    "git commit --pathspec-from-file=notes -m x",
+    "rg --files -u /etc",
+    "rg --type-list -u /etc",
+    "cat =python",
+    "cat ''=python",
+    "LANGUAGE=../../../tmp/x ls none",
+    "LC_ALL=/tmp/x ls none",
+    "TZ=:/etc/x date",
+    "TZ=../../x date",
 )
 
 
 @pytest.mark.parametrize("line", READING)
 def test_looking_around_needs_no_question(line: str) -> None:
-    assert judge(line, GROUND).verdict is Verdict.READS
+    assert judge(line, GROUND).verdict is CommandVerdict.READS
 
 
 @pytest.mark.parametrize("line", OF_THE_LEVEL)
 def test_what_the_level_has_needs_no_question_there(line: str) -> None:
-    assert judge(line, GROUND).verdict is Verdict.LEVEL
+    assert judge(line, GROUND).verdict is CommandVerdict.LEVEL
 
 
 @pytest.mark.parametrize("line", [*MORE, *SMUGGLED])
 def test_all_else_is_asked_for(line: str) -> None:
-    assert judge(line, GROUND).verdict is Verdict.ASKS
+    assert judge(line, GROUND).verdict is CommandVerdict.ASKS
 
 
 reading = st.sampled_from([line for line in (*READING, *OF_THE_LEVEL) if "\n" not in line and "#" not in line])
@@ -240,14 +292,14 @@ def test_no_composition_smuggles_anything_into_a_reading(
     hidden = hide.replace("{{", "\1").replace("}}", "\2").replace("{}", bad).replace("\1", "{").replace("\2", "}")
     parts = [*before, hidden, *after]
     line = "".join(part + join for part, join in zip(parts, [*between, "\n" * 9], strict=False))[: -len("\n") or None]
-    assert judge(line, GROUND).verdict is Verdict.ASKS, line
+    assert judge(line, GROUND).verdict is CommandVerdict.ASKS, line
 
 
 @given(st.lists(reading, min_size=1, max_size=4), st.lists(st.sampled_from([" && ", "; ", " | "]), min_size=4))
 def test_readings_stay_readings_however_they_are_joined(parts: list[str], between: list[str]) -> None:
     line = parts[0] + "".join(join + part for join, part in zip(between, parts[1:], strict=False))
     if "cd " not in line:  # where one stands decides what the next names
-        assert judge(line, GROUND).verdict is not Verdict.ASKS, line
+        assert judge(line, GROUND).verdict is not CommandVerdict.ASKS, line
 
 
 @given(
@@ -258,19 +310,50 @@ def test_a_name_that_leads_out_of_the_worktree_is_asked_for(program: str, name: 
     place = posixpath.normpath(posixpath.join(HOME, name))
     judged = judge(f"{program} {name}", GROUND)
     if name and place != HOME and not place.startswith(f"{HOME}/"):
-        assert judged.verdict is Verdict.ASKS
+        assert judged.verdict is CommandVerdict.ASKS
     assert all(path == HOME or path.startswith(f"{HOME}/") for path in judged.paths)
 
 
 @given(st.text(st.sampled_from([*"catls g./-'\"\\$()`;|&<>{}\n#*~= x"]), max_size=60))
 def test_whatever_a_line_is_judging_it_ends(line: str) -> None:
-    assert judge(line, GROUND).verdict in Verdict
+    assert judge(line, GROUND).verdict in CommandVerdict
 
 
 def test_from_another_folder_nothing_is_let_through() -> None:
-    assert judge("ls", Ground(HOME, "/w/eve")).verdict is Verdict.ASKS
-    assert judge("ls", Ground(HOME, f"{HOME}/src")).verdict is Verdict.READS
-    assert judge("cat ../../x", Ground(HOME, f"{HOME}/src")).verdict is Verdict.ASKS
+    assert judge("ls", Ground(HOME, "/w/eve")).verdict is CommandVerdict.ASKS
+    assert judge("ls", Ground(HOME, f"{HOME}/src")).verdict is CommandVerdict.READS
+    assert judge("cat ../../x", Ground(HOME, f"{HOME}/src")).verdict is CommandVerdict.ASKS
+
+
+def test_a_pattern_names_files_wherever_it_stands() -> None:
+    for line in ("grep -v src/*", "echo src/*", "git log -S src/*", "sed -n 1p src/*"):
+        assert f"{HOME}/src/*" in judge(line, GROUND).paths, line
+
+
+def test_a_name_is_told_as_it_stands_since_a_link_may_be_before_the_dots() -> None:
+    assert judge("cat src/link/../a.py", GROUND).paths == (f"{HOME}/src/link/../a.py",)
+    assert f"{HOME}/src/link/../a.py" in judge("cd src/link && cat ../a.py", GROUND).paths
+    assert {f"{HOME}/link/../src", f"{HOME}/src"} <= {*judge("cd link/../src && ls", GROUND).paths}
+
+
+def test_diff_looks_into_folders_through_the_links_there() -> None:
+    assert f"{HOME}/src/*" in judge("diff -N docs src", GROUND).paths
+    assert f"{HOME}/src/*" in judge("diff -N docs --from-file=src", GROUND).paths
+
+
+def test_where_git_looks_for_its_repository_is_told() -> None:
+    assert judge("git status && cat a.py", GROUND).asked_git == ()
+    assert judge(f"cd sub && git -C {HOME} status", GROUND).asked_git == ()
+    assert judge("cd sub && git status", GROUND).asked_git == (f"{HOME}/sub",)
+    assert judge("cd sub && git commit -m x", GROUND).asked_git == (f"{HOME}/sub",)
+    assert judge("git status", Ground(HOME, f"{HOME}/sub")).asked_git == (f"{HOME}/sub",)
+
+
+def test_a_shell_that_only_reads_a_script_does_not_run_it() -> None:
+    ground = Ground(HOME, HOME, ("bash -n run.sh",))
+    assert judge("bash -n other.sh", ground).verdict is CommandVerdict.LEVEL
+    for line in ("bash -n +n other.sh", "bash -n +n -c 'rm x'", "bash -n -O extglob -c 'rm x'"):
+        assert judge(line, ground).verdict is CommandVerdict.ASKS
 
 
 def test_what_a_gate_runs_is_known_by_its_first_words() -> None:
@@ -296,7 +379,7 @@ def test_a_rule_is_offered_that_says_what_it_would_allow(command: str, rule: str
     assert (offer.rule if offer else None) == rule
     if offer is not None:
         assert offer.allows
-        assert judge(command, Ground(HOME, HOME, (), (offer.rule,))).verdict is Verdict.LEVEL
+        assert judge(command, Ground(HOME, HOME, (), (offer.rule,))).verdict is CommandVerdict.LEVEL
 
 
 def test_a_permit_covers_what_is_quoted_but_nothing_that_rides_along() -> None:

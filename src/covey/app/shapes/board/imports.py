@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from covey.app.shapes.board.tasks import EditTask
 from covey.app.shapes.forms import Asked, Key, Title
-from covey.app.shapes.tasks import EditTask
 
 Keys = Annotated[list[Key], Meta(max_length=500)]
 

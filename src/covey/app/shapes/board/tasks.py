@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import force_setattr
 
 from covey.app.shapes.forms import (
+    Answered,
     Asked,
     Body,
     Checks,
@@ -21,8 +22,8 @@ from covey.app.shapes.forms import (
     TaskIds,
     Title,
 )
-from covey.core import tasks
-from covey.core.needs import Policy
+from covey.core.board import tasks
+from covey.core.board.needs import Policy
 
 
 class AddTask(Asked, frozen=True, kw_only=True):
@@ -81,6 +82,10 @@ class EditTask(Asked, frozen=True, kw_only=True):
     batch: Name | UnsetType | None = UNSET
     note: Line | UnsetType = UNSET
 
+    def named(self) -> dict[str, Any]:
+        """Return the fields that are not left out."""
+        return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not UNSET}
+
 
 class MoveTask(Asked, frozen=True, kw_only=True):
     """Where a task shall stand: right above a task, right below one, between the two, or `to` an end of its column.
@@ -117,7 +122,7 @@ class ListTasks(Asked, frozen=True, kw_only=True):
     after: TaskId | None = None
 
 
-class TaskRow(Struct, frozen=True, kw_only=True):
+class TaskRow(Answered, frozen=True, kw_only=True):
     """A task as the board shows it; `ready` says that nothing else has to end before it.
 
     The board is ordered by `priority`, the largest first, then by `rank`, the smallest first. `lane` is in which it

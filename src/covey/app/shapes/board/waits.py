@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from covey.app.shapes.tasks import TaskFull
-from covey.core.waiting import Cause
+from covey.app.shapes.board.tasks import TaskFull
+from covey.core.board.waiting import Cause
 
 
 class Wait(Struct, frozen=True, kw_only=True):

@@ -6,10 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from covey.app.shapes.costs import spent
-from covey.app.shapes.forms import Asked, Limit, Name, TaskId, form
-from covey.core import runs
-from covey.core.spending import Used
+from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, form
+from covey.core.fleet import runs
 
 
 class ReadLogs(Asked, frozen=True, kw_only=True):
@@ -31,7 +29,7 @@ class ListRuns(Asked, frozen=True, kw_only=True):
     limit: Limit = 50
 
 
-class RunRow(Struct, frozen=True, kw_only=True):
+class RunRow(Answered, frozen=True, kw_only=True):
     """One start of an agent program; `cost` is in dollars, without those of `unpriced` tokens."""
 
     id: str
@@ -51,13 +49,6 @@ class RunRow(Struct, frozen=True, kw_only=True):
     cost: float
     tokens: int
     unpriced: int
-
-    @staticmethod
-    def of(run: runs.Run, used: Used) -> RunRow:
-        """Return a run as it is answered, with what it has used so far."""
-        cost = spent(used)
-        own = {name: getattr(run, name) for name in RunRow.__struct_fields__ if name not in cost}
-        return RunRow(**own, **cost)
 
 
 class Logs(Struct, frozen=True):

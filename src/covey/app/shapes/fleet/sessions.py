@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from covey.app.shapes.forms import Asked, Name
-from covey.app.shapes.log import EventRow
-from covey.app.shapes.waits import SessionWait
-from covey.core import sessions
-from covey.core.permits import Level
+from covey.app.shapes.board.waits import SessionWait
+from covey.app.shapes.forms import Answered, Asked, Name
+from covey.app.shapes.history.log import EventRow
+from covey.core.fleet import sessions
+from covey.core.people.permits import PermissionLevel
 
 
 class NewSession(Asked, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class NewSession(Asked, frozen=True, kw_only=True):
     role: Name | None = None
     wip: Annotated[int, Meta(ge=1, le=1000)] | None = None
     agent: Name | None = None
-    permissions: Level | None = None
+    permissions: PermissionLevel | None = None
 
 
 class AddSessions(Asked, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class AddSessions(Asked, frozen=True, kw_only=True):
     names: Annotated[list[Name], Meta(max_length=1000)] = field(default_factory=list)
     agent: Name | None = None
     role: Name | None = None
-    permissions: Level | None = None
+    permissions: PermissionLevel | None = None
     start: bool = False
 
 
@@ -69,7 +69,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     agent: str
     agents: list[AgentRow]
-    permissions: Level
+    permissions: PermissionLevel
     names: list[str]
     room: int
     most: int
@@ -77,12 +77,12 @@ class Offer(Struct, frozen=True, kw_only=True):
     stopped_together: list[str]
 
 
-class SessionRow(Struct, frozen=True, kw_only=True):
+class SessionRow(Answered, frozen=True, kw_only=True):
     """A session with what it holds and when it was last heard of."""
 
     name: str
-    kind: sessions.Kind
-    state: sessions.State
+    kind: sessions.SessionKind
+    state: sessions.SessionState
     role: str | None
     wip: int | None
     agent: str | None
@@ -143,7 +143,7 @@ class Why(Struct, frozen=True, kw_only=True):
     """
 
     session: str
-    state: sessions.State
+    state: sessions.SessionState
     evidence: str | None
     since: float
     until: float | None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from covey.app.shapes.forms import ONE_LINE, Asked, Json, Limit, Name, Seq, form
-from covey.core.alerts import Alert
+from covey.app.shapes.forms import ONE_LINE, Answered, Asked, Json, Limit, Name, Seq, form
 
 
 class ListEvents(Asked, frozen=True, kw_only=True):
@@ -33,7 +32,7 @@ class ListAlerts(Asked, frozen=True, kw_only=True):
     limit: Limit = 100
 
 
-class EventRow(Struct, frozen=True, kw_only=True):
+class EventRow(Answered, frozen=True, kw_only=True):
     """One event of the log; `prev` is the hash of the one before, in hex."""
 
     seq: int
@@ -46,7 +45,7 @@ class EventRow(Struct, frozen=True, kw_only=True):
     prev: str
 
 
-class AlertRow(Struct, frozen=True, kw_only=True):
+class AlertRow(Answered, frozen=True, kw_only=True):
     """Something a person should know."""
 
     id: str
@@ -55,8 +54,3 @@ class AlertRow(Struct, frozen=True, kw_only=True):
     message: str
     task: str | None
     raised: float
-
-    @staticmethod
-    def of(alert: Alert) -> AlertRow:
-        """Return an alert as it is answered."""
-        return AlertRow(**{name: value for name, value in alert.__dict__.items() if name != "ordinal"})

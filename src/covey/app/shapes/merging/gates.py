@@ -1,14 +1,14 @@
-"""What is asked and answered about gates, and the tests that flaked in them."""
+"""What is asked and answered about gates, the tests that flaked in them, and the moves of main."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from covey.app.shapes.forms import Asked, Limit, Line
-from covey.core import gates
-from covey.core.gate_trials import Verdict, judge
+from covey.app.shapes.forms import Answered, Asked, Limit, Line
+from covey.core.merging import gates
+from covey.core.merging.gate_trials import TrialVerdict, judge
 
 
 class ReadGate(Asked, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class TryGate(Asked, frozen=True, kw_only=True):
     check: Line | None = None
 
 
-class GateRow(Struct, frozen=True, kw_only=True):
+class GateRow(Answered, frozen=True, kw_only=True):
     """One test of one tree, and how it ended."""
 
     id: str
@@ -32,7 +32,7 @@ class GateRow(Struct, frozen=True, kw_only=True):
     merges: tuple[str, ...]
     purpose: str
     slot: int
-    state: gates.State
+    state: gates.GateState
     why: str | None
     code: int | None
     step: str
@@ -44,11 +44,6 @@ class GateRow(Struct, frozen=True, kw_only=True):
     started: float
     ended: float | None
 
-    @staticmethod
-    def of(gate: gates.Gate) -> GateRow:
-        """Return a gate as it is answered."""
-        return GateRow(**{name: getattr(gate, name) for name in GateRow.__struct_fields__})
-
 
 class GateFull(GateRow, frozen=True, kw_only=True):
     """A gate, and what it shows if it was run on main alone.
@@ -57,7 +52,7 @@ class GateFull(GateRow, frozen=True, kw_only=True):
     says so in a sentence, `error` is the line of its output that says why, `advice` what to do.
     """
 
-    verdict: Verdict | None = None
+    verdict: TrialVerdict | None = None
     told: str = ""
     error: str = ""
     advice: str = ""
@@ -65,9 +60,9 @@ class GateFull(GateRow, frozen=True, kw_only=True):
     @staticmethod
     def whole(gate: gates.Gate) -> GateFull:
         """Return a gate with what it shows."""
-        own = {name: getattr(gate, name) for name in GateRow.__struct_fields__}
         trial = None if gate.merges else judge(gate)
-        return GateFull(**own) if trial is None else GateFull(**own, **trial.__dict__)
+        shown = {"verdict": None, "told": "", "error": "", "advice": ""} if trial is None else trial.__dict__
+        return GateFull.of(gate, **shown)
 
 
 class ListFlakes(Asked, frozen=True, kw_only=True):
@@ -76,7 +71,7 @@ class ListFlakes(Asked, frozen=True, kw_only=True):
     limit: Limit = 200
 
 
-class FlakeRow(Struct, frozen=True):
+class FlakeRow(Answered, frozen=True):
     """A test that failed and then passed on the very same tree: how often, first and last, and where it failed."""
 
     test: str
@@ -84,3 +79,24 @@ class FlakeRow(Struct, frozen=True):
     first: float
     last: float
     gate: str
+
+
+class ListLandings(Asked, frozen=True, kw_only=True):
+    """How many moves of main, the newest first."""
+
+    limit: Limit = 50
+
+
+class LandingRow(Answered, frozen=True, kw_only=True):
+    """One move of main: from which commit to which, with which merges, after which gate, and where it was pushed."""
+
+    id: str
+    branch: str
+    before: str
+    commit: str
+    merges: tuple[str, ...]
+    gate: str | None
+    untested: bool
+    made: float
+    remote: str | None
+    pushed: float | None

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from covey.app.shapes.forms import Asked, Body, Branch, Commit, Limit, Line, Priority, Title, form
-from covey.app.shapes.gates import GateRow
-from covey.app.shapes.landings import LandingRow
-from covey.core import merges, tasks
+from covey.app.shapes.forms import Answered, Asked, Body, Branch, Commit, Limit, Line, Priority, Title, form
+from covey.app.shapes.merging.gates import GateRow, LandingRow
+from covey.core.board import tasks
+from covey.core.merging import merges
 
 
 class ListMerges(Asked, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Revert(Asked, frozen=True, kw_only=True):
     reopen: bool = False
 
 
-class MergeRow(Struct, frozen=True, kw_only=True):
+class MergeRow(Answered, frozen=True, kw_only=True):
     """One entry of the merge queue."""
 
     id: str
@@ -50,7 +50,7 @@ class MergeRow(Struct, frozen=True, kw_only=True):
     session: str
     branch: str
     commit: str | None
-    state: merges.State
+    state: merges.MergeState
     approved: bool
     candidate: str | None
     onto: str | None
@@ -69,37 +69,19 @@ class MergeRow(Struct, frozen=True, kw_only=True):
     queued: float
     ended: float | None
 
-    @staticmethod
-    def of(merge: merges.Merge) -> MergeRow:
-        """Return a merge as it is answered."""
-        return MergeRow(**{name: value for name, value in merge.__dict__.items() if name != "ordinal"})
-
 
 class MergeLine(MergeRow, frozen=True, kw_only=True):
     """One entry of the merge queue as it stands in the train: its place, what tests it now, and for what it waits.
 
-    `person`: it goes on only when a person has done something.
+    `person`: it goes on only when a person has done something. `stuck`: it waits since the whole queue cannot go on.
     """
 
     title: str
     place: int | None
     gate: str | None
     waits: str | None
+    stuck: bool
     person: bool
-
-    @staticmethod
-    def of(
-        merge: merges.Merge,
-        *,
-        title: str = "",
-        place: int | None = None,
-        gate: str | None = None,
-        waits: str | None = None,
-        person: bool = False,
-    ) -> MergeLine:
-        """Return a merge as it is answered, with its place in the train."""
-        own = {name: value for name, value in merge.__dict__.items() if name != "ordinal"}
-        return MergeLine(**own, title=title, place=place, gate=gate, waits=waits, person=person)
 
 
 class MergeFull(MergeLine, frozen=True, kw_only=True):

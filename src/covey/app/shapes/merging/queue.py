@@ -5,9 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from covey.app.shapes.forms import Asked, Line
-from covey.app.shapes.gates import GateRow
-from covey.app.shapes.landings import LandingRow
-from covey.app.shapes.merges import MergeLine
+from covey.app.shapes.merging.gates import GateRow, LandingRow
+from covey.app.shapes.merging.merges import MergeLine
 
 
 class Perhaps(Asked, frozen=True, kw_only=True):

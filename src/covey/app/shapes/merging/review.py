@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
-from covey.app.shapes.forms import Asked, Path
-from covey.core import merges, tasks
+from covey.app.shapes.forms import Answered, Asked, Path
+from covey.core.board import tasks
+from covey.core.merging import merges
 
 
 class ReadDiff(Asked, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class ReadTogether(Asked, frozen=True, kw_only=True):
     context: Annotated[int, Meta(ge=0, le=100_000)] = 3
 
 
-class DiffFile(Struct, frozen=True, kw_only=True):
+class DiffFile(Answered, frozen=True, kw_only=True):
     """One file that differs: `patch` has its hunks, null if it is binary or has no room; `next` is where to go on.
 
     `tasks` are those of several that change it, `written` the lines of each, from and to, where they are more than one.
@@ -46,8 +47,8 @@ class DiffFile(Struct, frozen=True, kw_only=True):
     cut: bool
     next: int | None
     shortened: int
-    tasks: list[str] = []
-    written: dict[str, list[tuple[int, int]]] = {}
+    tasks: list[str] = field(default_factory=list)
+    written: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
 
 class TaskDiff(Struct, frozen=True, kw_only=True):
@@ -120,7 +121,7 @@ class MeetingRow(Struct, frozen=True, kw_only=True):
     status: tasks.Status
     session: str | None
     merge: str | None
-    state: merges.State | None
+    state: merges.MergeState | None
     shared: list[str]
     close: list[str]
     conflicts: list[str]

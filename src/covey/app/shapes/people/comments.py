@@ -6,9 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from covey.app.shapes.forms import Asked, Commit, Path, TaskId
-from covey.core import comments, tasks
-from covey.core.mail import Reading
+from covey.app.shapes.forms import Answered, Asked, Commit, Path, TaskId
+from covey.core.board import tasks
+from covey.core.people import comments
 
 Said = Annotated[str, Meta(min_length=1, max_length=16_384)]
 Number = Annotated[int, Meta(ge=1, le=2**31)]
@@ -55,7 +55,7 @@ class SendComments(Asked, frozen=True, kw_only=True):
     back: bool = False
 
 
-class CommentRow(Struct, frozen=True, kw_only=True):
+class CommentRow(Answered, frozen=True, kw_only=True):
     """A comment, where its line is by now (`place`, `now`), and whether its reader has it (`state`)."""
 
     id: str
@@ -81,26 +81,6 @@ class CommentRow(Struct, frozen=True, kw_only=True):
     read: float | None
     acked: float | None
 
-    @staticmethod
-    def of(
-        comment: comments.Comment,
-        text: str,
-        reading: Reading | None = None,
-        found: tuple[comments.Place, int | None] | None = None,
-    ) -> CommentRow:
-        """Return a comment as it is answered."""
-        values = {name: value for name, value in comment.__dict__.items() if name not in ("ordinal", "removed")}
-        place, now = found or (None, None)
-        return CommentRow(
-            **{**values, "text": text},
-            place=place,
-            now=now,
-            state=_state(comment, reading),
-            delivered=None if reading is None else reading.delivered,
-            read=None if reading is None else reading.read,
-            acked=None if reading is None else reading.acked,
-        )
-
 
 class SentComments(Struct, frozen=True, kw_only=True):
     """What became of comments that were sent: to whom, in which messages, and why they wait, if they do."""
@@ -111,11 +91,3 @@ class SentComments(Struct, frozen=True, kw_only=True):
     messages: list[str]
     waits: str | None
     comments: list[CommentRow]
-
-
-def _state(comment: comments.Comment, reading: Reading | None) -> str:
-    if comment.sent is None:
-        return "draft"
-    if reading is None:
-        return "sent"
-    return "acked" if reading.acked is not None else "delivered" if reading.delivered is not None else "read"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from covey.core.queue.train import Rate
+from covey.core.merging.queue.train import Rate
 from covey.values import dataclass
 
 QUEUE = "queue"
@@ -12,7 +12,7 @@ UNLEARNED = Rate()
 
 
 @dataclass(frozen=True)
-class Standing:
+class QueueStatus:
     """The queue since it last began, and what keeps it from testing (paused, halted) or from moving main (frozen)."""
 
     id: str = QUEUE
@@ -38,7 +38,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Began:
-    """A new train began on a commit of main, `proven` if that passed the gate, and what is open enters anew."""
+    """A new train began on a commit of main, `proven` if that passed the gate, and what is open enters again."""
 
     strategy: str
     slots: int
@@ -47,7 +47,7 @@ class Began:
     rate: Rate = UNLEARNED
     """What was learned so far of how many are good."""
     forgives: bool = False
-    """Main is tested anew although it failed before: by other checks, or under other settings."""
+    """Main is tested again although it failed before: by other checks, or under other settings."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +56,24 @@ class Joined:
 
     merges: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
-    """Those of them that were in a train before and are as they were then, of which nothing else is written."""
+    """Those of them that were in a train before and have not changed; nothing else is written about them."""
 
 
 @dataclass(frozen=True)
 class Paused:
-    """Nothing more shall be tested or land."""
+    """Nothing more is tested or lands."""
 
     why: str = ""
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """The queue shall go on, also if it had halted."""
+    """The queue goes on, also if it had halted."""
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """Main shall stay where it is; what passes waits for it."""
+    """Main stays where it is; what passes waits for it."""
 
     why: str = ""
 
@@ -94,7 +94,7 @@ class Halted:
 Event = Began | Joined | Paused | Resumed | Frozen | Thawed | Halted
 
 
-def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
+def apply(standing: QueueStatus, event: Event, at: float, by: str) -> QueueStatus:
     """Return the queue as it stands after `event`. Never refuses."""
     match event:
         case Began(strategy=strategy, slots=slots, base=base, proven=proven, rate=rate, forgives=forgives):
@@ -123,7 +123,7 @@ def apply(standing: Standing, event: Event, at: float, by: str) -> Standing:
                 paused_since=None,
                 halted=None,
                 gates=(),
-                base=standing.base if standing.halted is None else None,  # a main that was red is tested anew
+                base=standing.base if standing.halted is None else None,  # a main that was red is tested again
             )
         case Frozen(why):
             return replace(standing, frozen=True, frozen_why=why or None, frozen_by=by, frozen_since=at)

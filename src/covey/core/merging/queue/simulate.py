@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from heapq import heapify, heappop, heappush
 
-from covey.core.queue.steps import step
-from covey.core.queue.train import (
+from covey.core.merging.queue.steps import step
+from covey.core.merging.queue.train import (
     Action,
     Arrived,
     Cancel,
@@ -18,14 +17,14 @@ from covey.core.queue.train import (
     Halt,
     Land,
     Left,
-    Reason,
     Reject,
+    RejectCause,
     Start,
-    State,
     Test,
     Together,
+    TrainState,
 )
-from covey.core.queue.world import Coming, World, chance
+from covey.core.merging.queue.world import Coming, World, chance
 from covey.values import dataclass
 
 LENGTH, FLAKE = 0, 1
@@ -67,21 +66,16 @@ def simulate(world: World, strategy: str) -> Report:
     return Report(run.last, run.state.tests, tuple(run.landed), tuple(run.rejected))
 
 
-@dataclass
 class _Run:
     """One simulation under way."""
 
-    world: World
-    strategy: str
-    state: State = field(init=False)
-    now: float = 0.0
-    last: float = 0.0
-    landed: list[Landed] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        world = self.world
-        self.state = State(strategy=self.strategy, slots=world.slots)
+    def __init__(self, world: World, strategy: str) -> None:
+        self.world = world
+        self.strategy = strategy
+        self.state = TrainState(strategy=strategy, slots=world.slots)
+        self.now = self.last = 0.0
+        self.landed: list[Landed] = []
+        self.rejected: list[Rejected] = []
         self.known = {change.id: change for change in world.changes}
         self.coming = sorted(enumerate(world.changes), key=lambda each: (each[1].at, each[0]), reverse=True)
         self.text = world.partners(semantic=False)
@@ -177,8 +171,8 @@ class _Run:
         self.rejected.append(Rejected(id, self.now, why))
         self.last = self.now
 
-    def _why(self, id: str, reason: Reason) -> str:
-        if reason is not Reason.FAILS:
+    def _why(self, id: str, reason: RejectCause) -> str:
+        if reason is not RejectCause.FAILS:
             return reason.value
         partners = self.semantic.get(id, ())
         return "semantic" if not self.known[id].bad and any(each in self.on_main for each in partners) else "bad"

@@ -1,12 +1,13 @@
-"""One step of the train: what happened is taken in, what follows from it is decided, and the strategy chooses anew."""
+"""One step of the train: what happened is taken in, what follows from it is decided, and the strategy chooses again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from covey.core.queue import group, prefix, serial
-from covey.core.queue.train import (
+from covey.core.merging.gates import Gate, GateState
+from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.queue.train import (
     FAILURES,
     Action,
     Arrived,
@@ -21,25 +22,27 @@ from covey.core.queue.train import (
     Paused,
     Plan,
     Purpose,
-    Reason,
+    Rate,
     Reject,
-    Result,
+    RejectCause,
     Start,
-    State,
     Strategy,
     Test,
     Together,
+    TrainState,
+    TreeResult,
     failed_alone,
 )
+from covey.core.merging.strategies import group, prefix, serial
 
 STRATEGIES: dict[str, Strategy] = {"group": group.choose, "serial": serial.choose, "prefix": prefix.choose}
-MEMORY = 200.0
+RATE_MEMORY = 200.0
 """Changes, or tests, after which an old one counts for about a third of a new one."""
-KEPT = 2000
+MAX_RESULTS_KEPT = 2000
 """Results that are remembered at most, so that no change that waits for weeks makes the train slow."""
 
 
-def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
+def step(state: TrainState, event: Event) -> tuple[TrainState, tuple[Action, ...]]:
     """Return the train after something happened, and what is to be done now, in this order."""
     train = _Train(state)
     train.take_in(event)
@@ -52,7 +55,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
 class _Train:
     """One step under way."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: TrainState) -> None:
         self.state = state
         self.actions: list[Action] = []
 
@@ -78,7 +81,7 @@ class _Train:
                 self.state = replace(self.state, gone=self.state.gone | {id})
             case Clashed(id, ()):
                 if id in state.changes:
-                    self._reject(id, Reason.TEXT, blame=())
+                    self._reject(id, RejectCause.TEXT, blame=())
             case Clashed(id, against):
                 self._clash(id, against)
             case Ended(number, passed, failures):
@@ -104,18 +107,20 @@ class _Train:
         test = state.running.get(number)
         if test is None:
             return
-        results, rate, keep = state.results, state.rate, 1 - 1 / MEMORY
+        results, rate, keep = state.results, state.rate, 1 - 1 / RATE_MEMORY
         if passed:
             results = tuple(result for result in results if not _is_refuted(result, test))
             flaked = len(state.results) - len(results)
             rate = replace(rate, steady=rate.steady * keep + 1, flaked=rate.flaked * keep + flaked)
+        if test.changes or not passed:
+            results = (*results, TreeResult(test, passed, failures))[-MAX_RESULTS_KEPT:]
         green = state.green
         if passed and test.purpose is Purpose.PROBE and test.on == state.main:
             green = min(green, state.main)
         self.state = replace(
             state,
             running={n: each for n, each in state.running.items() if n != number},
-            results=(*results, Result(test, passed, failures))[-KEPT:] if test.changes or not passed else results,
+            results=results,
             rate=rate,
             green=green,
         )
@@ -152,7 +157,7 @@ class _Train:
 
     def _landed(self, landed: tuple[str, ...]) -> None:
         state, gone = self.state, set(landed)
-        keep = (1 - 1 / MEMORY) ** len(landed)
+        keep = (1 - 1 / RATE_MEMORY) ** len(landed)
         rate = replace(state.rate, good=state.rate.good * keep + len(landed), bad=state.rate.bad * keep)
         running = {n: _on_top(test, state.main, landed) for n, test in state.running.items()}
         results = (_after(result, state, landed) for result in state.results)
@@ -176,24 +181,26 @@ class _Train:
         for change in state.changes.values():
             lost = tuple(need for need in change.needs if need in state.gone)
             if lost:
-                self._reject(change.id, Reason.NEEDS, blame=lost)
+                self._reject(change.id, RejectCause.NEEDS, blame=lost)
                 return True
         for id in dict.fromkeys(r.test.changes[0] for r in state.results if r.test.alone and not r.passed):
             tests = failed_alone(state, id)
             if len(tests) >= FAILURES and not state.halted:
-                rate, keep = state.rate, 1 - 1 / MEMORY
+                rate, keep = state.rate, 1 - 1 / RATE_MEMORY
                 self.state = replace(state, rate=replace(rate, good=rate.good * keep, bad=rate.bad * keep + 1))
-                self._reject(id, Reason.FAILS, tests=tests)
+                self._reject(id, RejectCause.FAILS, tests=tests)
                 return True
         return False
 
-    def _reject(self, id: str, reason: Reason, *, tests: tuple[int, ...] = (), blame: tuple[str, ...] = ()) -> None:
+    def _reject(
+        self, id: str, reason: RejectCause, *, tests: tuple[int, ...] = (), blame: tuple[str, ...] = ()
+    ) -> None:
         self.actions.append(Reject(id, reason, tests, blame))
         self._forget(id)
         self.state = replace(self.state, gone=self.state.gone | {id})
 
     def _forget(self, id: str) -> None:
-        """Take a change out: a tree that holds it shall not land, and its failures say nothing of others."""
+        """Take a change out: a tree that holds it may not land, and its failures say nothing of others."""
         state = self.state
         self._cancel(n for n, test in state.running.items() if id in test.changes)
         kept = (_but(result, id) for result in self.state.results)
@@ -242,7 +249,7 @@ class _Train:
                 self._start(plan)
 
     def _is_main_in_doubt(self) -> bool:
-        """Say whether something failed on a main of which nobody knows whether it passes by itself."""
+        """Say whether something failed on a main that is not known to pass by itself."""
         state = self.state
         if state.proven or not state.free:
             return False
@@ -270,7 +277,7 @@ def _on_top(test: Test, main: int, landed: tuple[str, ...]) -> Test:
     return replace(test, on=-1, changes=rest, alone=False, exact=whole)
 
 
-def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | None:
+def _after(result: TreeResult, state: TrainState, landed: tuple[str, ...]) -> TreeResult | None:
     """Return what a result says after a landing, if it says anything still."""
     test, gone = result.test, set(landed)
     whole = test.exact and test.on == state.main and gone.issubset(test.changes)
@@ -286,14 +293,14 @@ def _after(result: Result, state: State, landed: tuple[str, ...]) -> Result | No
     return replace(result, test=test) if test.changes else None
 
 
-def _is_refuted(result: Result, passed: Test) -> bool:
+def _is_refuted(result: TreeResult, passed: Test) -> bool:
     """Say whether a tree that passed holds one that failed, which must have been by chance then."""
     test = result.test
     same_kind = bool(test.changes) == bool(passed.changes)
     return not result.passed and same_kind and test.on <= passed.on and set(passed.changes).issuperset(test.changes)
 
 
-def _but(result: Result, id: str) -> Result | None:
+def _but(result: TreeResult, id: str) -> TreeResult | None:
     if id not in result.test.changes:
         return result
     rest = tuple(other for other in result.test.changes if other != id)
@@ -305,3 +312,20 @@ def _but(result: Result, id: str) -> Result | None:
 def _without(clashes: Mapping[str, frozenset[str]], gone: set[str]) -> dict[str, frozenset[str]]:
     left = {id: others - gone for id, others in clashes.items() if id not in gone}
     return {id: others for id, others in left.items() if others}
+
+
+def learned(ended: Sequence[Merge], tested: Sequence[Gate]) -> Rate:
+    """Return what merges and gates, the newest first, teach about how many are good, as a train would have learned."""
+    rate, keep = Rate(), 1 - 1 / RATE_MEMORY
+    for merge in reversed(ended):
+        bad = 0.0 if merge.state is MergeState.LANDED else float(merge.cause == "fails")
+        good = float(merge.state is MergeState.LANDED)
+        rate = replace(rate, good=rate.good * keep + good, bad=rate.bad * keep + bad)
+    failed: set[str] = set()
+    for gate in reversed(tested):
+        if gate.state is GateState.FAILED:
+            failed.add(gate.commit)
+        elif gate.state is GateState.PASSED and gate.checks:
+            flaked = float(gate.commit in failed)
+            rate = replace(rate, steady=rate.steady * keep + 1, flaked=rate.flaked * keep + flaked)
+    return rate

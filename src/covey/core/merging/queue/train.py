@@ -27,7 +27,7 @@ class Purpose(StrEnum):
     """Main alone, to see whether it is to blame."""
 
 
-class Reason(StrEnum):
+class RejectCause(StrEnum):
     """Why a change does not land."""
 
     FAILS = "fails"
@@ -62,7 +62,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Result:
+class TreeResult:
     """How the test of a tree ended."""
 
     test: Test
@@ -163,7 +163,7 @@ class Reject:
     """Send a change back; `tests` are those that it failed alone, `blame` what it clashes with or needs."""
 
     id: str
-    reason: Reason
+    reason: RejectCause
     tests: tuple[int, ...] = ()
     blame: tuple[str, ...] = ()
 
@@ -189,7 +189,7 @@ class Rate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class TrainState:
     """All that is known of the train; never changed in place."""
 
     strategy: str = "group"
@@ -207,7 +207,7 @@ class State:
     doubtful: frozenset[str] = frozenset()
     """What clashed with something that has landed: it waits until somebody has looked whether it merges with main."""
     running: Mapping[int, Test] = field(default_factory=dict)
-    results: tuple[Result, ...] = ()
+    results: tuple[TreeResult, ...] = ()
     """What ended tests say of changes that are open still, the oldest first."""
     landed: frozenset[str] = frozenset()
     """What has landed and is needed by an open change."""
@@ -244,14 +244,14 @@ class Choice:
     cancel: tuple[int, ...] = ()
 
 
-Strategy = Callable[[State], Choice]
+Strategy = Callable[[TrainState], Choice]
 
 
 # What strategies ask
 
 
-def in_line(state: State) -> tuple[Change, ...]:
-    """Return what is open in the order in which it shall land: by priority, the needed first, then by arrival."""
+def in_line(state: TrainState) -> tuple[Change, ...]:
+    """Return what is open in the order in which it is to land: by priority, the needed first, then by arrival."""
     needed = {need for change in state.changes.values() for need in change.needs if need in state.changes}
     if not needed:
         return tuple(sorted(state.changes.values(), key=lambda change: (-change.priority, change.order)))
@@ -262,7 +262,7 @@ def in_line(state: State) -> tuple[Change, ...]:
     )
 
 
-def _weights(state: State) -> dict[str, int]:
+def _weights(state: TrainState) -> dict[str, int]:
     """Return the priority of each change: its own, or a larger one of somebody who needs it."""
     weight = {change.id: change.priority for change in state.changes.values()}
     pending = list(state.changes.values())
@@ -275,7 +275,7 @@ def _weights(state: State) -> dict[str, int]:
     return weight
 
 
-def _needs_first(state: State, changes: Iterable[Change]) -> tuple[Change, ...]:
+def _needs_first(state: TrainState, changes: Iterable[Change]) -> tuple[Change, ...]:
     placed: dict[str, Change] = {}
     for change in changes:
         way = [change]
@@ -295,7 +295,7 @@ def _needs_first(state: State, changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(placed.values())
 
 
-def eligible(state: State) -> tuple[Change, ...]:
+def eligible(state: TrainState) -> tuple[Change, ...]:
     """Return, in line, what may be in a tree now: no clash with an open one before it, needs landed or before it."""
     found: list[Change] = []
     before: set[str] = set()
@@ -310,18 +310,12 @@ def eligible(state: State) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def failed_sets(state: State) -> list[frozenset[str]]:
+def failed_sets(state: TrainState) -> list[frozenset[str]]:
     """Return what failed together: as long as main is not in doubt, each of these holds a culprit."""
     return [frozenset(result.test.changes) for result in state.results if not result.passed and result.test.changes]
 
 
-def known_bad(state: State, changes: Iterable[str]) -> bool:
-    """Say whether a tree with these on main is known to fail: some or all of them failed together before."""
-    inside = set(changes)
-    return any(inside.issuperset(each) for each in failed_sets(state))
-
-
-def failed_alone(state: State, change: str) -> tuple[int, ...]:
+def failed_alone(state: TrainState, change: str) -> tuple[int, ...]:
     """Return the tests that a change failed alone on a green main: two of them reject it."""
     return tuple(
         result.test.id

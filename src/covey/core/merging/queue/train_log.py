@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from covey.core import gates
-from covey.core.events import Payload
-from covey.core.fleet import Fleet
-from covey.core.fold import Row
-from covey.core.gates import Gate
-from covey.core.merges import Merge
-from covey.core.queue.standing import Joined, Standing
-from covey.core.queue.steps import step
-from covey.core.queue.train import (
+from covey.core.fleet.fleet_state import Fleet
+from covey.core.merging import gates
+from covey.core.merging.gates import Gate
+from covey.core.merging.merges import Merge
+from covey.core.merging.queue.queue_status import Joined, QueueStatus
+from covey.core.merging.queue.steps import step
+from covey.core.merging.queue.train import (
     Action,
     Arrived,
     Change,
@@ -23,12 +21,13 @@ from covey.core.queue.train import (
     Left,
     Lost,
     Paused,
-    State,
     Together,
+    TrainState,
 )
+from covey.core.nouns import Payload, Row
 from covey.values import dataclass
 
-LEFT = ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held", "merge.requeued")
+LEAVING = ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held", "merge.requeued")
 """After these a merge is in the train no more; one that is queued again enters again."""
 
 
@@ -36,7 +35,7 @@ LEFT = ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held", "merg
 class Heard:
     """The train as far as the log tells; there is none before the first `queue.began`."""
 
-    train: State = field(default_factory=State)
+    train: TrainState = field(default_factory=TrainState)
     begun: bool = False
     joining: tuple[Event, ...] = ()
     """What has entered and joins the train together with what enters next."""
@@ -54,10 +53,10 @@ def heard(kind: str, row: Row | None) -> Event | None:
             return Arrived(change, row.against)
         case Merge() if kind == "merge.clashed":
             return Clashed(row.id, row.against)
-        case Merge() if kind in LEFT:
+        case Merge() if kind in LEAVING:
             return Left(row.id)
         case Gate() if kind == "gate.ended":
-            return Ended(row.test, row.state is gates.State.PASSED, row.failures)
+            return Ended(row.test, row.state is gates.GateState.PASSED, row.failures)
         case Gate() if kind == "gate.lost":
             return Lost(row.test)
         case _:
@@ -67,13 +66,13 @@ def heard(kind: str, row: Row | None) -> Event | None:
 def take(before: Heard, kind: str, row: Row | None, payload: Payload | None = None) -> tuple[Heard, tuple[Action, ...]]:
     """Return the train after an event of the log, and what is to be done now."""
     match row:
-        case Standing() if kind == "queue.began":
+        case QueueStatus() if kind == "queue.began":
             return _begin(before, row), ()
-        case Standing() if kind == "queue.joined":
+        case QueueStatus() if kind == "queue.joined":
             again = payload.again if isinstance(payload, Joined) else ()
             events = (*before.joining, *(before.known[each] for each in again if each in before.known))
             return _step(replace(before, joining=()), Together(events))
-        case Standing() if kind in ("queue.paused", "queue.resumed"):
+        case QueueStatus() if kind in ("queue.paused", "queue.resumed"):
             return _pause(replace(before, queue_paused=row.paused))
         case Fleet():
             return _pause(replace(before, fleet_paused=row.paused))
@@ -98,13 +97,13 @@ def _remember(before: Heard, kind: str, row: Row | None, event: Event | None) ->
         return before
     if kind == "merge.clashed":
         return replace(before, known={**before.known, row.id: replace(before.known[row.id], clashes=row.against)})
-    if kind in LEFT and kind != "merge.requeued":
+    if kind in LEAVING and kind != "merge.requeued":
         return replace(before, known={name: each for name, each in before.known.items() if name != row.id})
     return before
 
 
-def _begin(before: Heard, row: Standing) -> Heard:
-    train = State(
+def _begin(before: Heard, row: QueueStatus) -> Heard:
+    train = TrainState(
         strategy=row.strategy,
         slots=row.slots,
         green=0 if row.proven else 1,
@@ -120,7 +119,7 @@ def _pause(after: Heard) -> tuple[Heard, tuple[Action, ...]]:
     return (after, ()) if not after.begun or on is after.train.paused else _step(after, Paused(on))
 
 
-def _with_lost(train: State, clash: Clashed) -> Event:
+def _with_lost(train: TrainState, clash: Clashed) -> Event:
     """Take out the tests that cannot be, since their trees would hold both sides of a clash."""
     both = (n for n, test in train.running.items() if clash.id in test.changes and {*clash.against} & {*test.changes})
     return Together((*(Lost(number) for number in both), clash))

@@ -25,7 +25,7 @@ class Coming:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Two changes of which only one can land: git cannot merge them, or the gate fails when both are in the tree."""
+    """Two changes that cannot both land: git cannot merge them, or the gate fails when both are in the tree."""
 
     one: str
     other: str
@@ -56,9 +56,9 @@ class World:
         return {id: tuple(dict.fromkeys(others)) for id, others in found.items()}
 
 
-def chance(seed: int, number: int, use: int) -> float:
+def chance(seed: int, number: int, stream: int) -> float:
     """Return a number from 0 to below 1 that is as good as random and follows from its arguments (splitmix64)."""
-    word = (seed * 3 + use + 1) * MIXED + number * 0xD1342543DE82EF95 & WORD
+    word = (seed * 3 + stream + 1) * MIXED + number * 0xD1342543DE82EF95 & WORD
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WORD
     word = (word ^ word >> 27) * 0x94D049BB133111EB & WORD
     return (word ^ word >> 31) / 2**64
@@ -72,7 +72,7 @@ _FIELDS = {
     "change": ("id", "at", "bad", "priority", "needs", "paths"),
 }
 _EXAMPLE = '{"slots": 4, "gate": {"seconds": 60}, "changes": [{"id": "c1", "bad": false}], "conflicts": []}'
-MOST = 1e12
+MAX_NUMBER = 1e12
 
 
 def read(value: object) -> World:
@@ -92,7 +92,7 @@ def read(value: object) -> World:
         changes=changes,
         conflicts=tuple(_conflict(each, f"conflicts[{at}]", ids) for at, each in enumerate(conflicts)),
         slots=_whole(world.get("slots", 1), "slots", 1, 1000),
-        seconds=_number(gate.get("seconds", 60.0), "gate.seconds", 0.0, MOST),
+        seconds=_number(gate.get("seconds", 60.0), "gate.seconds", 0.0, MAX_NUMBER),
         jitter=_number(gate.get("jitter", 0.0), "gate.jitter", 0.0, 1.0),
         flake=_number(world.get("flake", 0.0), "flake", 0.0, 1.0),
         seed=_whole(world.get("seed", 0), "seed", -(2**63), 2**64),
@@ -109,7 +109,7 @@ def _change(value: object, where: str) -> Coming:
         raise Invalid(f"{where}.bad must be true or false, not {_shown(bad)}.")
     return Coming(
         id,
-        at=_number(change.get("at", 0.0), f"{where}.at", 0.0, MOST),
+        at=_number(change.get("at", 0.0), f"{where}.at", 0.0, MAX_NUMBER),
         bad=bad,
         priority=_whole(change.get("priority", 0), f"{where}.priority", -(2**53), 2**53),
         needs=_texts(change.get("needs", []), f"{where}.needs"),

@@ -7,22 +7,22 @@ tree that main has left behind, is put under the next tests, so that one of them
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import pairwise
 
-from covey.core.queue.group_belief import Belief, Joint, believe, elements, entropy, first, union
-from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, failed_alone, failed_sets
+from covey.core.merging.queue.train import FAILURES, Choice, Plan, Purpose, TrainState, failed_alone, failed_sets
+from covey.core.merging.strategies.group_belief import Belief, Joint, believe, elements, entropy, first, union
 from covey.values import dataclass
 
 CONFIRM = 0.7
 """What a failure alone of a change that is surely bad is worth, in bits: it is needed, but can wait."""
-WAITING = 0.05
+WAITING_BITS = 0.05
 """By how many bits a second failure alone is worth more with each round that its author waits for it."""
 SUSPECT = 0.05
 """By how many bits a test among suspects is preferred to one of untested changes, so that few stay suspects."""
 AT_ONCE = 2.0
 """What is worth more than all that is measured in bits."""
-LEAST = 0.2
+MIN_TEST_BITS = 0.2
 """A test that tells less than this, in bits, is not worth a slot."""
 ALL_IN = 0.4
 """All untested changes are tested at once if this is how likely they pass; else in groups that pass half the time."""
@@ -39,7 +39,7 @@ FINE = 24
 """Parts of a set are tried in every size up to this; larger ones are cut in halves, thirds and quarters."""
 EFFORT = 2**16
 """So many terms are summed up for the choices of one step, so that it takes some tens of milliseconds at most."""
-MOST_FAILED = 16
+MAX_FAILED_CUT = 16
 """Of failed sets that have changes in common, so many of the smallest are cut; the others wait for what that tells."""
 
 
@@ -55,64 +55,74 @@ class Option:
     """A tree that runs and that this one begins with."""
 
 
-def choose(state: State) -> Choice:
+def choose(state: TrainState) -> Choice:
     """Choose the tests that tell most, one after the other, given what is known and what runs."""
     if not state.changes:
         return Choice()
-    table = _table(state)
+    table = Table(state)
     cancel = _useless(state, table)
     if cancel:
         state = replace(state, running={number: test for number, test in state.running.items() if number not in cancel})
-        table = _table(state)
+        table = Table(state)
     chosen: list[Option] = []
     while len(chosen) < state.free:
         options = (option for option in _options(table, state.free - len(chosen)) if table.is_new(option))
         best = max(options, key=lambda option: option.worth, default=None)
-        if best is None or best.worth < LEAST:
+        if best is None or best.worth < MIN_TEST_BITS:
             break
         chosen.append(best)
         table.take(best)
     return Choice(tuple(_plans(table, chosen, state.free)), cancel)
 
 
-def _useless(state: State, table: Table) -> tuple[int, ...]:
+def _useless(state: TrainState, table: Table) -> tuple[int, ...]:
     """Return the running tests of groups whose end is known, since a part of them has failed."""
     running = zip(state.running.items(), table.belief.running, strict=True)
     return tuple(number for (number, test), changes in running if not test.alone and table.fails(changes))
 
 
-@dataclass
 class Table:
     """What a choice is made from; it changes only as tests are chosen."""
 
-    belief: Belief
-    blamed: int
-    """Those of which one is known to be bad."""
-    riders: int
-    """Those that passed elsewhere: they are put first into every tree."""
-    needs: dict[int, int]
-    """What changes need that is open too."""
-    needy: int
-    """Those that need something."""
-    tests: list[int]
-    """What runs or was chosen, without riders."""
-    alone: dict[int, int]
-    """How often changes failed alone or are tested alone now."""
-    known: set[int]
-    """What failed together: no tree that holds it is tested again."""
-    waiting: dict[int, float]
-    """For how many rounds of tests changes wait of which it is known that they are bad."""
-    trees: tuple[int, ...] | None
-    """For a single slot, what failed together on main as it is."""
-    slots: int
-    """How many tests run at a time."""
-    most: int
-    """So many untested changes may be in one group."""
-    top: tuple[str, ...] = ()
-    """The tree that is built upon, which begins with all others that run."""
-    below: int = 0
-    """What of it does not ride anyway."""
-    weighed: dict[tuple[object, ...], list[Option]] = field(default_factory=dict)
+    def __init__(self, state: TrainState) -> None:
+        belief = self.belief = believe(state)
+        bit = {id: 1 << number for number, id in enumerate(belief.ids)}
+        self.blamed = union(belief.failed)
+        """Those among which there is a bad one."""
+        self.needs = {
+            bit[change.id]: union(bit[need] for need in change.needs if need in bit)
+            for change in state.changes.values()
+            if change.needs
+        }
+        """What changes need that is open too."""
+        self.needy = union(self.needs)
+        """Those that need something."""
+        self.alone = _alone(state, bit)
+        """How often changes failed alone or are tested alone now."""
+        self.known = _known(state, bit)
+        """What failed together: no tree that holds it is tested again."""
+        self.waiting = _waiting(state, bit)
+        """How many rounds of tests the changes that are known to be bad have waited."""
+        self.slots = state.slots
+        """How many tests run at a time."""
+        self.trees = _trees(state, bit) if self.slots == 1 else None
+        """For a single slot, what failed together on main as it is."""
+        self.most = START if self.slots == 1 and belief.seen < START else len(belief.ids)
+        """So many untested changes may be in one group."""
+        self.riders = 0
+        self.riders = self.whole(belief.passed & belief.may & ~self.blamed & ~belief.apart)
+        """Those that passed elsewhere: they are put first into every tree."""
+        self.tests = [test & ~self.riders for test in belief.running if test & ~self.riders]
+        """What runs or was chosen, without riders."""
+        top = _top(state)
+        below = union(bit[id] for id in top)
+        is_likely = belief.fresh((below & ~belief.passed).bit_count()) >= LIKELY
+        is_built_upon = is_likely and not below & (self.blamed | ~belief.may)
+        self.top = top if is_built_upon else ()
+        """The tree that is built upon, which begins with all others that run."""
+        self.below = below & ~self.riders if is_built_upon else 0
+        """What of it does not ride anyway."""
+        self.weighed: dict[tuple[object, ...], list[Option]] = {}
 
     def take(self, option: Option) -> None:
         """Reckon with a test that was chosen."""
@@ -140,48 +150,14 @@ class Table:
         return not self.needs.get(change) and self.alone.get(change, 0) < FAILURES
 
 
-def _table(state: State) -> Table:
-    belief = believe(state)
-    bit = {id: 1 << number for number, id in enumerate(belief.ids)}
-    blamed = union(belief.failed)
-    needs = {
-        bit[change.id]: union(bit[need] for need in change.needs if need in bit)
-        for change in state.changes.values()
-        if change.needs
-    }
-    trees = _trees(state, bit) if state.slots == 1 else None
-    most = START if state.slots == 1 and belief.seen < START else len(belief.ids)
-    table = Table(
-        belief,
-        blamed,
-        0,
-        needs,
-        union(needs),
-        [],
-        _alone(state, bit),
-        _known(state, bit),
-        _waiting(state, bit),
-        trees,
-        state.slots,
-        most,
-    )
-    table.riders = table.whole(belief.passed & belief.may & ~blamed & ~belief.apart)
-    table.tests = [test & ~table.riders for test in belief.running if test & ~table.riders]
-    top = _top(state)
-    below = union(bit[id] for id in top)
-    if not below & (blamed | ~belief.may) and belief.fresh((below & ~belief.passed).bit_count()) >= LIKELY:
-        table.top, table.below = top, below & ~table.riders
-    return table
-
-
-def _top(state: State) -> tuple[str, ...]:
+def _top(state: TrainState) -> tuple[str, ...]:
     """Return the largest tree that runs, if it begins with all others that run and may land."""
     running = sorted((test.changes for test in state.running.values() if test.on == state.main), key=len)
     nested = all(more[: len(less)] == less for less, more in pairwise(running))
     return running[-1] if running and nested else ()
 
 
-def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
+def _alone(state: TrainState, bit: dict[str, int]) -> dict[int, int]:
     found = {
         bit[result.test.changes[0]]: len(failed_alone(state, result.test.changes[0]))
         for result in state.results
@@ -194,11 +170,13 @@ def _alone(state: State, bit: dict[str, int]) -> dict[int, int]:
     return found
 
 
-def _known(state: State, bit: dict[str, int]) -> set[int]:
+def _known(state: TrainState, bit: dict[str, int]) -> set[int]:
+    """Return the groups that failed together, each as its bits."""
     return {union(bit[id] for id in failed) for failed in failed_sets(state)}
 
 
-def _trees(state: State, bit: dict[str, int]) -> tuple[int, ...]:
+def _trees(state: TrainState, bit: dict[str, int]) -> tuple[int, ...]:
+    """Return what failed together on main as it is, each tree as the bits of its changes."""
     return tuple(
         union(bit[id] for id in result.test.changes)
         for result in state.results
@@ -206,7 +184,8 @@ def _trees(state: State, bit: dict[str, int]) -> tuple[int, ...]:
     )
 
 
-def _waiting(state: State, bit: dict[str, int]) -> dict[int, float]:
+def _waiting(state: TrainState, bit: dict[str, int]) -> dict[int, float]:
+    """Return how many rounds of tests ago each change first failed alone."""
     return {
         bit[result.test.changes[0]]: (state.tests - result.test.id) / state.slots
         for result in reversed(state.results)
@@ -227,7 +206,7 @@ def _options(table: Table, slots: int) -> Iterator[Option]:
 
 
 def _untested(table: Table, slots: int) -> Iterator[Option]:
-    """Yield a group of changes of which nothing is known and nothing is being tested."""
+    """Yield a group of changes that were not tested and are not being tested."""
     belief = table.belief
     pool = table.whole(belief.may & ~belief.passed & ~table.blamed & ~union(table.tests))
     if table.trees is not None:
@@ -235,7 +214,7 @@ def _untested(table: Table, slots: int) -> Iterator[Option]:
         return
     size = min(pool.bit_count(), table.most)
     if size and slots > 1 and not table.tests and belief.fresh(size) >= BOLD:
-        yield Option(pool, AT_ONCE, belief.fresh(size))
+        yield Option(pool, AT_ONCE, belief.fresh(size), _is_one(pool) and table.counts(pool))
         return
     if size and belief.fresh(size) < ALL_IN:
         size = min(_even(belief, size), -(-size // slots))
@@ -264,7 +243,7 @@ def _in_turn(table: Table, pool: int, trees: Sequence[int]) -> Iterator[Option]:
     if size and belief.fresh(size) < ALL_IN:
         size = max(range(1, size + 1), key=lambda size: _fruit(belief, size))
     for option in _group(table, first(pool, size), 0):
-        yield replace(option, worth=LEAST) if belief.failed else option
+        yield replace(option, worth=MIN_TEST_BITS) if belief.failed else option
 
 
 def _group(table: Table, changes: int, rest: int) -> Iterator[Option]:
@@ -305,7 +284,7 @@ def _parts(table: Table) -> Iterator[tuple[list[int], list[int]]]:
 
 def _weigh(table: Table, failed: Sequence[int], tests: Sequence[int]) -> Iterator[Option]:
     """Yield what could be tested among changes that failed together or are being tested, with what it is worth."""
-    failed = sorted(failed, key=int.bit_count)[:MOST_FAILED]
+    failed = sorted(failed, key=int.bit_count)[:MAX_FAILED_CUT]
     candidates = _candidates(table, failed, tests)
     joint = Joint(table.belief, failed, tests, EFFORT // (table.slots * max(len(candidates), 1)))
     for changes in candidates - set(tests[joint.tests :]):
@@ -314,9 +293,9 @@ def _weigh(table: Table, failed: Sequence[int], tests: Sequence[int]) -> Iterato
         if alone:
             # Who is looked for among others fails alone in the end anyway: only of the known is it progress.
             bad = (1 - passes) ** (1 if changes in table.waiting else 2)
-            needed = (CONFIRM + WAITING * table.waiting.get(changes, 0.0)) * bad
+            needed = (CONFIRM + WAITING_BITS * table.waiting.get(changes, 0.0)) * bad
             yield Option(changes, bits + SUSPECT + needed, passes, alone)
-        elif bits > LEAST:
+        elif bits > MIN_TEST_BITS:
             yield Option(changes, bits + SUSPECT, passes)
 
 
@@ -354,8 +333,8 @@ def _plans(table: Table, chosen: Sequence[Option], free: int) -> Iterator[Plan]:
     carrier = None if carried else _carrier(table, chosen)
     for option in chosen:
         if option.alone and option is not carrier:
-            again = table.alone[option.changes] > 1
-            yield Plan(_order(table, option.changes), Purpose.RETRY if again else Purpose.SOLO)
+            has_failed = option.changes in table.waiting
+            yield Plan(_order(table, option.changes), Purpose.RETRY if has_failed else Purpose.SOLO)
         else:
             yield Plan(tuple(dict.fromkeys(option.on + below + _order(table, option.changes))))
     rest = _unknown(table, table.riders)
@@ -375,7 +354,7 @@ def _is_carried(table: Table, chosen: Sequence[Option]) -> bool:
 
 
 def _carrier(table: Table, chosen: Sequence[Option]) -> Option | None:
-    """Return the change alone that shall have the riders below it, since nothing else carries them."""
+    """Return the change alone that takes the riders below it, since nothing else carries them."""
     likely = [each for each in chosen if each.passes >= EVEN and not table.fails(each.changes | table.riders)]
     return max(likely, key=lambda option: option.passes, default=None)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from math import exp, log, log2
 
-from covey.core.queue.train import Rate, Result, State, eligible
+from covey.core.merging.queue.train import Rate, TrainState, TreeResult, eligible
 from covey.values import dataclass
 
 RATES = ((0.002, 0.35), (0.01, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.1), (0.25, 0.1), (0.5, 0.1))
@@ -22,7 +22,7 @@ RATES = ((0.002, 0.35), (0.01, 0.05), (0.03, 0.1), (0.06, 0.2), (0.12, 0.1), (0.
 Queues are of two kinds, those where hardly anything fails and others, so that a few that pass say much, and a few that
 fail too. The steps are about twofold: a rate that is off by less costs next to nothing.
 """
-SEEN = 100.0
+MAX_CHANGES_COUNTED = 100.0
 """Of changes that were decided before no more than so many count for those that wait: rates change."""
 FLAKED, STEADY = 0.1, 20.0
 """The same for trees that fail without a reason: one of two hundred."""
@@ -30,8 +30,8 @@ STALE = 0.004
 """The chance that a change which passed on another tree fails on main as it has become."""
 TRUST = 0.6
 """How sure it has to be that what passed elsewhere is not why trees fail."""
-NOTHING = 1e-12
-MOST_SETS = 9
+NEVER = 1e-12
+MAX_SETS = 9
 """Sets weighed together: time doubles with each, and those left out are the largest, which say the least."""
 
 
@@ -45,7 +45,7 @@ class Belief:
     passed: int
     """Those that passed on some tree, but are not in main yet."""
     failed: tuple[int, ...]
-    """The smallest sets of which each is known to hold a bad one."""
+    """The smallest sets that are each known to hold a bad one."""
     apart: int
     """Those that better wait for others to land, since they failed together but passed apart."""
     running: tuple[int, ...]
@@ -79,7 +79,7 @@ class Belief:
         return sum(weight * size * rate * (1 - rate) ** (size - 1) for rate, weight in self.rates)
 
 
-def believe(state: State) -> Belief:
+def believe(state: TrainState) -> Belief:
     """Return what the results so far say."""
     line = eligible(state)
     may = (1 << len(line)) - 1
@@ -113,18 +113,23 @@ def _set(bit: dict[str, int], changes: Iterable[str]) -> int:
     return sum(bit.get(id, 0) for id in changes)
 
 
-def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict[int, int]:
+def _failures(results: Sequence[TreeResult], bit: dict[str, int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield each set that failed, with those that passed later."""
+    green = [(result.test.id, _set(bit, result.test.changes)) for result in results if result.passed]
+    for result in results:
+        if not result.passed:
+            yield _set(bit, result.test.changes), [other for number, other in green if number > result.test.id]
+
+
+def _failed(results: Sequence[TreeResult], bit: dict[str, int], passed: int) -> dict[int, int]:
     """Return the smallest sets that hold a bad one, with the trees that told so.
 
     What passed elsewhere is blamed only if nobody else is left.
     """
-    green = [(result.test.id, _set(bit, result.test.changes)) for result in results if result.passed]
     found: dict[int, int] = {}
-    for result in results:
-        changes = _set(bit, result.test.changes)
-        later = [other for number, other in green if number > result.test.id]
+    for changes, later in _failures(results, bit):
         flaked = any(not changes & ~other for other in later)
-        if not result.passed and changes and not flaked:
+        if changes and not flaked:
             blamed = changes & ~passed or changes & ~union(later)
             found[blamed] = min(found.get(blamed, changes), changes, key=int.bit_count)
     found.pop(0, None)
@@ -133,21 +138,18 @@ def _failed(results: Sequence[Result], bit: dict[str, int], passed: int) -> dict
     return {each: found[each] for each in least}
 
 
-def _apart(results: Sequence[Result], bit: dict[str, int]) -> int:
+def _apart(results: Sequence[TreeResult], bit: dict[str, int]) -> int:
     """Return the later half of what failed together, although each of it has passed since: one half at a time lands."""
-    green = [(result.test.id, _set(bit, result.test.changes)) for result in results if result.passed]
     found = 0
-    for result in results:
-        changes = _set(bit, result.test.changes)
-        later = [other for number, other in green if number > result.test.id]
-        if not result.passed and not changes & ~union(later) and all(changes & ~other for other in later):
+    for changes, later in _failures(results, bit):
+        if not changes & ~union(later) and all(changes & ~other for other in later):
             found |= changes & ~first(changes, -(-changes.bit_count() // 2))
     return found
 
 
 def _rates(decided: Rate, passed: int, failed: Sequence[int]) -> tuple[tuple[float, float], ...]:
     """Return how likely each rate is after what was decided, how many passed, and how large failed sets are."""
-    share = SEEN / max(SEEN, decided.good + decided.bad)
+    share = MAX_CHANGES_COUNTED / max(MAX_CHANGES_COUNTED, decided.good + decided.bad)
     good, bad = share * decided.good + passed, share * decided.bad
     logs = [
         log(weight) + good * log(1 - rate) + bad * log(rate) + sum(log(1 - (1 - rate) ** size) for size in failed)
@@ -192,10 +194,10 @@ def entropy(chance: float) -> float:
 class Joint:
     """How several tests may end together, given which sets failed; the first tests and sets, as far as terms allow."""
 
-    def __init__(self, belief: Belief, failed: Sequence[int], tests: Sequence[int], terms: int = 2**MOST_SETS) -> None:
+    def __init__(self, belief: Belief, failed: Sequence[int], tests: Sequence[int], terms: int = 2**MAX_SETS) -> None:
         self.belief = belief
         keep = 1 - belief.flake
-        most = max(min(terms.bit_length() - 1, MOST_SETS), 2)
+        most = max(min(terms.bit_length() - 1, MAX_SETS), 2)
         tests = tests[: most - 1]
         room = most - len(tests)
         signed: dict[int, float] = {0: 1.0}
@@ -228,14 +230,18 @@ class Joint:
         return chances
 
     def weigh(self, changes: int) -> tuple[float, float]:
-        """Return how likely a test of these passes, and how many bits it tells that the other tests do not."""
+        """Return how likely a test of these passes, and how many bits of the changes it tells that others do not.
+
+        Whether a good tree fails by chance is uncertain too, and tells nothing of the changes.
+        """
         if self.total <= 0:
             return 0.0, 0.0
         keep = 1 - self.belief.flake
+        chance = entropy(keep)
         parts = self._patterns(changes)
         bits = sum(
-            whole * entropy(part * keep / whole)
+            whole * entropy(part * keep / whole) - part * chance
             for whole, part in zip(self.before, parts, strict=True)
-            if whole > NOTHING
+            if whole > NEVER
         )
         return max(0.0, min(1.0, sum(parts) * keep / self.total)), bits / self.total

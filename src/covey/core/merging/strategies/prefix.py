@@ -4,45 +4,63 @@ from __future__ import annotations
 
 from math import log
 
-from covey.core.queue.train import FAILURES, Choice, Plan, Purpose, State, eligible, failed_alone, failed_sets
+from covey.core.merging.queue.train import (
+    FAILURES,
+    Choice,
+    Plan,
+    Purpose,
+    TrainState,
+    eligible,
+    failed_alone,
+    failed_sets,
+)
 
 BAD, GOOD = 0.5, 14.0
 """What is believed of the failure rate before anything is known, as so many changes seen."""
-LEAST, MOST = 0.001, 0.9
+MIN_FAILURE_RATE, MAX_FAILURE_RATE = 0.001, 0.9
 
 
-def choose(state: State) -> Choice:
+def choose(state: TrainState) -> Choice:
     """Test prefixes of the line at once, and again alone what failed alone."""
     failed = failed_sets(state)
     line = [change.id for change in eligible(state)]
     known = {id for id in line if {id} in failed}
     again = [id for id in line if 0 < failed.count(frozenset((id,))) < FAILURES or (id in known and state.proven)]
-    cancel = tuple(
-        number
-        for number, test in state.running.items()
-        if test.purpose is not Purpose.PROBE
-        and (any(each < set(test.changes) for each in failed) or (test.on != state.main and not test.alone))
-    )
+    cancel = _to_cancel(state, failed)
     running = [test.changes for number, test in state.running.items() if number not in cancel]
     free = state.slots - len(running)
     start = [_solo(state, id) for id in again if (id,) not in running][:free]
     free -= len(start)
     if free > 0:
         rest = _behind(max(running, key=len, default=()), _without(state, line, known))
-        sizes = [len(test) for test in running if tuple(rest[: len(test)]) == test]
-        cuts = _cuts(state, rest, [each for each in failed if each.issubset(rest)])
-        start += [
-            Plan(tuple(rest[:cut]), Purpose.SOLO if cut == 1 else Purpose.GROUP)
-            for cut in _still_to_start(cuts, sizes)[:free]
-        ]
+        start += _prefixes(state, rest, running, failed)[:free]
     return Choice(tuple(start), cancel)
 
 
-def _solo(state: State, id: str) -> Plan:
+def _to_cancel(state: TrainState, failed: list[frozenset[str]]) -> tuple[int, ...]:
+    """Return the tests that hold more than what is known to fail, or that stand on a main of before."""
+    tests = [(number, test) for number, test in state.running.items() if test.purpose is not Purpose.PROBE]
+    holds_failed = {number for number, test in tests if any(each < set(test.changes) for each in failed)}
+    is_behind = {number for number, test in tests if test.on != state.main and not test.alone}
+    return tuple(number for number, _ in tests if number in holds_failed | is_behind)
+
+
+def _prefixes(
+    state: TrainState, line: list[str], running: list[tuple[str, ...]], failed: list[frozenset[str]]
+) -> list[Plan]:
+    """Return the prefixes of the line that are worth a test and are not under test, the longest first."""
+    sizes = [len(test) for test in running if tuple(line[: len(test)]) == test]
+    cuts = _cuts(state, line, [each for each in failed if each.issubset(line)])
+    return [
+        Plan(tuple(line[:cut]), Purpose.SOLO if cut == 1 else Purpose.GROUP) for cut in _still_to_start(cuts, sizes)
+    ]
+
+
+def _solo(state: TrainState, id: str) -> Plan:
     return Plan((id,), Purpose.RETRY if failed_alone(state, id) else Purpose.SOLO)
 
 
-def _without(state: State, line: list[str], known: set[str]) -> list[str]:
+def _without(state: TrainState, line: list[str], known: set[str]) -> list[str]:
     """Return the line without those that failed alone, and without whoever needs them."""
     left: list[str] = []
     out = set(known)
@@ -62,8 +80,8 @@ def _behind(tested: tuple[str, ...], line: list[str]) -> list[str]:
     return [*tested, *(id for id in line if id not in first)]
 
 
-def _cuts(state: State, line: list[str], failed: list[frozenset[str]]) -> list[int]:
-    """Return how long the prefixes shall be: evenly in a gap that is known to fail, else as likely as not to pass."""
+def _cuts(state: TrainState, line: list[str], failed: list[frozenset[str]]) -> list[int]:
+    """Return how long prefixes to test are: evenly in a gap that is known to fail, else as likely as not to pass."""
     place = {id: number for number, id in enumerate(line, 1)}
     gap = min((max(place[id] for id in each) for each in failed), default=0)
     slots = state.slots
@@ -77,9 +95,9 @@ def _cuts(state: State, line: list[str], failed: list[frozenset[str]]) -> list[i
     return sorted(cuts)
 
 
-def _rate(state: State) -> float:
+def _rate(state: TrainState) -> float:
     rate = state.rate
-    return min(max((rate.bad + BAD) / (rate.good + rate.bad + BAD + GOOD), LEAST), MOST)
+    return min(max((rate.bad + BAD) / (rate.good + rate.bad + BAD + GOOD), MIN_FAILURE_RATE), MAX_FAILURE_RATE)
 
 
 def _still_to_start(cuts: list[int], sizes: list[int]) -> list[int]:

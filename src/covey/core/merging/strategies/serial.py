@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from covey.core.queue.train import Choice, Plan, Purpose, State, eligible, failed_alone
+from covey.core.merging.queue.train import Choice, Plan, Purpose, TrainState, eligible, failed_alone
 
 
-def choose(state: State) -> Choice:
+def choose(state: TrainState) -> Choice:
     """Test the first in line alone, and once more if it fails."""
     line = eligible(state)
     if state.running or not line:

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from enum import StrEnum
 
-from covey.core import shell
-from covey.core.shell import Command, Script, Word
+from covey.core.people.commands import shell
+from covey.core.people.commands.shell import Command, Script, Word
 from covey.values import dataclass
 
-SHOWN = 200
+MAX_SHOWN_CHARS = 200
 """Characters of a command that are shown."""
 
 
-class Kind(StrEnum):
+class EgressKind(StrEnum):
     """What leads out."""
 
     PUSH = "push"
@@ -32,55 +32,29 @@ class Kind(StrEnum):
 class WayOut:
     """One command that leads out, and why it is one."""
 
-    kind: Kind
+    kind: EgressKind
     command: str
     why: str
 
 
 _PUBLISHING: dict[str, tuple[tuple[str, ...], ...]] = {
+    **dict.fromkeys(("pnpm", "bun", "uv", "poetry", "flit", "hatch", "pdm"), (("publish",),)),
     "npm": (("publish",), ("unpublish",), ("deprecate",), ("dist-tag",), ("access",), ("owner",)),
-    "pnpm": (("publish",),),
     "yarn": (("publish",), ("npm", "publish")),
-    "bun": (("publish",),),
     "twine": (("upload",), ("register",)),
-    "uv": (("publish",),),
-    "poetry": (("publish",),),
-    "flit": (("publish",),),
-    "hatch": (("publish",),),
-    "pdm": (("publish",),),
     "cargo": (("publish",), ("yank",), ("owner",)),
     "gem": (("push",), ("yank",), ("owner",)),
-    "docker": (("push",), ("image", "push"), ("manifest", "push")),
-    "podman": (("push",), ("image", "push"), ("manifest", "push")),
-    "helm": (("push",),),
+    **dict.fromkeys(("docker", "podman"), (("push",), ("image", "push"), ("manifest", "push"))),
     "mvn": (("deploy",), ("release:perform",)),
     "dotnet": (("nuget", "push"),),
     "svn": (("commit",), ("ci",), ("import",)),
-    "hg": (("push",),),
+    **dict.fromkeys(("helm", "hg", "bzr"), (("push",),)),
     "jj": (("git", "push"),),
-    "bzr": (("push",),),
-    "gcloud": ((),),
-    "aws": ((),),
-    "az": ((),),
-    "kubectl": ((),),
     "terraform": (("apply",), ("destroy",), ("push",)),
-    "vercel": ((),),
-    "netlify": ((),),
-    "fly": ((),),
-    "flyctl": ((),),
-    "heroku": ((),),
     "wrangler": (("deploy",), ("publish",)),
     "firebase": (("deploy",),),
-    "ssh": ((),),
-    "sftp": ((),),
-    "ftp": ((),),
-    "lftp": ((),),
-    "telnet": ((),),
-    "nc": ((),),
-    "ncat": ((),),
-    "socat": ((),),
-    "mail": ((),),
-    "sendmail": ((),),
+    **dict.fromkeys(("gcloud", "aws", "az", "kubectl", "vercel", "netlify", "fly", "flyctl", "heroku"), ((),)),
+    **dict.fromkeys(("ssh", "sftp", "ftp", "lftp", "telnet", "nc", "ncat", "socat", "mail", "sendmail"), ((),)),
 }
 """Programs that send, by the words with which they do; no words: whatever they are told."""
 _LOOKING = frozenset(("list", "view", "status", "diff", "checks", "watch", "search", "download", "clone", "browse"))
@@ -96,15 +70,8 @@ _WRAPPERS = frozenset((
 ))  # fmt: skip
 _SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "ash"))
 _GIT_WITH_VALUE = (
-    "-C",
-    "-c",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--exec-path",
-    "--config-env",
-    "--super-prefix",
-)
+    "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix",
+)  # fmt: skip
 _HARMLESS = ("user.", "color.", "advice.", "push.default", "core.pager", "http.", "credential.")
 _UNASKED = ("send-pack", "http-push", "send-email", "imap-send", "cvsexportcommit")
 _UNASKED_PAIRS = (("svn", "dcommit"), ("p4", "submit"), ("lfs", "push"))
@@ -130,9 +97,10 @@ class _Place:
     def into(self, folder: str, *, plain: bool = True) -> _Place:
         """Return it after a move into a folder."""
         there = posixpath.normpath(folder)
-        home = bool(self.worktree) and plain and (there == self.worktree or there.startswith(f"{self.worktree}/"))
-        moved = not plain or there.startswith(("/", "..", "~", "-", "$"))
-        return _Place(self.worktree, not home and (self.moved or moved), self.unset)
+        if plain and self.worktree and f"{there}/".startswith(f"{self.worktree}/"):
+            return _Place(self.worktree, moved=False, unset=self.unset)
+        leaves = not plain or there.startswith(("/", "..", "~", "-", "$"))
+        return _Place(self.worktree, self.moved or leaves, self.unset)
 
     def without_settings(self) -> _Place:
         """Return it where git may not find the settings of the session."""
@@ -165,17 +133,14 @@ def _changes_git(texts: Iterable[str]) -> bool:
 
 
 def _of_words(words: tuple[Word, ...], place: _Place, depth: int) -> Iterator[WayOut]:
-    if not words or depth > shell.DEEPEST:
+    if not words or depth > shell.MAX_SUBSTITUTION_DEPTH:
         return
     name, rest = posixpath.basename(words[0].text), words[1:]
     texts = tuple(word.text for word in rest)
     if name in _SHELLS or name == "eval":
         yield from _of_text(name, texts, place, depth)
     elif name in _WRAPPERS:
-        emptied = name == "env" and any(each in _EMPTYING for each in texts)
-        inside = place.without_settings() if emptied or _changes_git(texts) else place
-        for number in _programs(texts):
-            yield from _of_words(rest[number:], inside, depth + 1)
+        yield from _of_wrapped(name, rest, place, depth)
     elif name == "find":
         for number, text in enumerate(texts):
             if text in ("-exec", "-execdir", "-ok", "-okdir"):
@@ -185,7 +150,16 @@ def _of_words(words: tuple[Word, ...], place: _Place, depth: int) -> Iterator[Wa
     else:
         why = _sends(name, texts)
         if why:
-            yield WayOut(Kind.SENDS, _shown((name, *texts)), why)
+            yield WayOut(EgressKind.SENDS, _shown((name, *texts)), why)
+
+
+def _of_wrapped(name: str, rest: tuple[Word, ...], place: _Place, depth: int) -> Iterator[WayOut]:
+    """Yield the ways out of the program that another, like env or sudo, runs."""
+    texts = tuple(word.text for word in rest)
+    emptied = name == "env" and any(each in _EMPTYING for each in texts)
+    inside = place.without_settings() if emptied or _changes_git(texts) else place
+    for number in _programs(texts):
+        yield from _of_words(rest[number:], inside, depth + 1)
 
 
 def _programs(texts: tuple[str, ...]) -> Iterator[int]:
@@ -242,15 +216,15 @@ def _of_git(texts: tuple[str, ...], place: _Place, depth: int) -> Iterator[WayOu
     alias = git.aliases.get(verb, "")
     if alias.startswith("!"):
         yield from _of_script(shell.read(alias[1:], depth + 1), git.place)
-    elif alias and depth < shell.DEEPEST:
+    elif alias and depth < shell.MAX_SUBSTITUTION_DEPTH:
         inner = shell.read(alias, depth + 1).commands
         yield from _of_git((*(inner[0].texts if inner else ()), *rest), git.place, depth + 1)
     elif verb in _UNASKED or (verb, *rest[:1]) in _UNASKED_PAIRS:
-        yield WayOut(Kind.PUSH, shown, f"git {verb} asks no hook")
+        yield WayOut(EgressKind.PUSH, shown, f"git {verb} asks no hook")
     elif verb == "push":
         why = _unseen(rest, git)
         if why:
-            yield WayOut(Kind.PUSH, shown, why)
+            yield WayOut(EgressKind.PUSH, shown, why)
 
 
 def _unseen(rest: tuple[str, ...], git: _Git) -> str:
@@ -273,17 +247,33 @@ def _sends(name: str, texts: tuple[str, ...]) -> str:
         far = any(re.match(r"[^/\s]+:|rsync://", text) for text in plain)
         return f"{name} copies to or from another machine" if far else ""
     if name in ("curl", "wget", "http", "https", "xh"):
-        method = next((text for text in texts if _METHODS.fullmatch(text.removeprefix("-X").lstrip("="))), "")
-        sends = any(_SENDING_OPTIONS.fullmatch(text) for text in texts) if name in ("curl", "wget") else bool(method)
-        near = any(re.search(r"//(localhost|127\.|\[::1\])|^(localhost|127\.)", text) for text in plain)
-        return f"{name} sends data" if (sends or method) and not near else ""
+        return f"{name} sends data" if _posts(name, texts) and not any(map(_is_near, plain)) else ""
     if re.fullmatch(r"python[0-9.]*|pipx|uvx|npx", name):
-        inner = texts[1:] if texts[:1] == ("-m",) else texts if name in ("pipx", "uvx", "npx") else ()
-        inner = inner[1:] if inner[:1] == ("run",) else inner
+        inner = _run_by(name, texts)
         return _sends(inner[0], inner[1:]) if inner else ""
     ways = _PUBLISHING.get(name, ())
     way = next((way for way in ways if plain[: len(way)] == way), None)
     return "" if way is None else f"{' '.join((name, *way))} reaches another machine"
+
+
+def _posts(name: str, texts: tuple[str, ...]) -> bool:
+    """Say whether an HTTP client is told a method that changes something, or is given data to send."""
+    if any(_METHODS.fullmatch(text.removeprefix("-X").lstrip("=")) for text in texts):
+        return True
+    return name in ("curl", "wget") and any(_SENDING_OPTIONS.fullmatch(text) for text in texts)
+
+
+def _is_near(address: str) -> bool:
+    return re.search(r"//(localhost|127\.|\[::1\])|^(localhost|127\.)", address) is not None
+
+
+def _run_by(name: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the program, and its words, that another one runs: a module of Python, or a package that is fetched."""
+    if texts[:1] == ("-m",):
+        inner = texts[1:]
+    else:
+        inner = texts if name in ("pipx", "uvx", "npx") else ()
+    return inner[1:] if inner[:1] == ("run",) else inner
 
 
 def _forge(name: str, texts: tuple[str, ...], plain: tuple[str, ...]) -> str:
@@ -298,4 +288,4 @@ def _forge(name: str, texts: tuple[str, ...], plain: tuple[str, ...]) -> str:
 
 
 def _shown(texts: tuple[str, ...]) -> str:
-    return " ".join(texts)[:SHOWN]
+    return " ".join(texts)[:MAX_SHOWN_CHARS]

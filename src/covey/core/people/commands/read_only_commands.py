@@ -14,11 +14,16 @@ from collections.abc import Callable, Iterable, Sequence
 class Seen:
     """What one command names, seen from every folder in which it may run."""
 
-    def __init__(self, worktree: str, folders: tuple[str, ...]) -> None:
+    def __init__(self, worktree: str, folders: tuple[str, ...], patterns: frozenset[str] = frozenset()) -> None:
         self.worktree = worktree
         self.folders = folders
+        self.patterns = patterns
+        """Words for which the shell puts any number of names, which whoever makes files chooses."""
         self.paths: list[str] = []
+        """Names as they stand: behind a link, `..` is not where it seems."""
         self.entered: list[str] = []
+        self.asked_git: list[str] = []
+        """Folders other than the worktree itself in which git looks for its repository."""
         self.left = False
         """Something that it names lies outside of the worktree."""
 
@@ -28,14 +33,15 @@ class Seen:
             return
         self.left = self.left or text.startswith("~")
         for folder in self.folders:
-            path = posixpath.normpath(posixpath.join(folder, text))
-            self.left = self.left or not within(self.worktree, path)
+            path = posixpath.join(folder, text)
+            self.left = self.left or not within(self.worktree, posixpath.normpath(path))
             self.paths.append(path)
 
     def enter(self, text: str) -> None:
         """Take a word for the folder that is gone to."""
         self.name(text)
         self.entered = [posixpath.normpath(posixpath.join(folder, text)) for folder in self.folders]
+        self.paths += self.entered  # a shell takes `..` for what stands before it, as programs do not
 
 
 def within(worktree: str, path: str) -> bool:
@@ -47,9 +53,11 @@ def reads(name: str, words: tuple[str, ...], seen: Seen) -> bool:
     if (words in (("--version",), ("--help",)) and name in _TOOLS) or (name, *words) in _VERSIONS:
         return True
     if name == "cd":
-        return _goes(words, seen)
+        return not seen.patterns and _goes(words, seen)
     rule = _READERS.get(name)
-    return rule is not None and rule(words, seen)
+    if rule is None or (seen.patterns and name not in _OF_MANY):
+        return False
+    return rule(words, seen)
 
 
 def is_reader(name: str) -> bool:
@@ -101,15 +109,15 @@ def _plain(short: str = "", long: Sequence[str] = ()) -> Rule:
 
 
 def _says(short: str = "") -> Rule:
-    """Return the rule of a program whose words are no files."""
+    """Return the rule of a program whose words are not files."""
     return lambda words, seen: not has(words[:1], short)
 
 
 def _searches(short: str, long: Sequence[str]) -> Rule:
-    """Return the rule of a program whose first word that is no option is a pattern, unless one is given otherwise."""
+    """Return the rule of a program whose first word that is not an option is a pattern, unless an option gives one."""
 
     def rule(words: tuple[str, ...], seen: Seen) -> bool:
-        given = "--" in words or has(words, "ef", ("--regexp", "--file"))
+        given = not _NO_PATTERN.isdisjoint(words) or has(words, "ef", ("--regexp", "--file"))
         first = next((number for number, word in enumerate(words) if not word.startswith("-")), None)
         before = words[first - 1] if first else ""
         if given or first is None or before in _WITH_VALUE or (before.startswith("--") and "=" not in before):
@@ -121,6 +129,16 @@ def _searches(short: str, long: Sequence[str]) -> Rule:
     return rule
 
 
+def _filters(words: tuple[str, ...], seen: Seen) -> bool:
+    """Say whether jq is given a known filter that fetches nothing: `import` reads any file that ends in .json."""
+    first = next((word for word in words if not word.startswith("-")), "")
+    if first in seen.patterns or any(map(_FETCHES.match, words)):
+        return False
+    return _searches("fL", ("--from-file", "--library-path"))(words, seen)
+
+
+_FETCHES = re.compile(r"\s*(?:#|(?:module|import|include)\b)")
+_NO_PATTERN = frozenset(("--", "--files", "--type-list"))
 _WITH_VALUE = ("-A", "-B", "-C", "-m", "-g", "-t", "-T", "-d", "-j", "-M")
 
 
@@ -138,11 +156,16 @@ def _edits_a_stream(words: tuple[str, ...], seen: Seen) -> bool:
     rest = [word for word in words if not word.startswith("-")]
     for name in rest[1:]:
         seen.name(name)
-    return all(re.fullmatch(r"-[nErs]+", option) for option in options) and bool(rest) and bool(_SED.fullmatch(rest[0]))
+    return (
+        all(re.fullmatch(r"-[nErs]+", option) for option in options)
+        and bool(rest)
+        and rest[0] not in seen.patterns
+        and bool(re.fullmatch(_SED, rest[0]))
+    )
 
 
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/)"
-_SED = re.compile(
+_SED = (
     rf"\s*(?:{_ADDRESS}(?:\s*,\s*(?:{_ADDRESS}|\+\d+))?\s*)?"
     r"(?:[pdq=]|s/(?:[^/\\\n]|\\[^\n])*/(?:[^/\\\n]|\\[^\n])*/[gpiI0-9]*)\s*"
 )
@@ -153,7 +176,8 @@ def _prints_fields(words: tuple[str, ...], seen: Seen) -> bool:
     rest = list(words)
     while rest and rest[0].startswith("-F"):
         rest = rest[2:] if rest[0] == "-F" else rest[1:]
-    if not rest or not _AWK.fullmatch(rest[0]):
+    before = words[: len(words) - len(rest) + 1]
+    if not rest or not re.fullmatch(_AWK, rest[0]) or not seen.patterns.isdisjoint(before):
         return False
     name_all(rest[1:], seen)
     return not any(word.startswith("-") or "=" in word for word in rest[1:])
@@ -161,7 +185,7 @@ def _prints_fields(words: tuple[str, ...], seen: Seen) -> bool:
 
 _TERM = r"(?:\$?(?:NF|NR|FNR|\d+)|\$\(NF-\d+\)|\"[^\"\\\n]*\")"
 _TEST = rf"(?:{_TERM}\s*(?:==|!=|>=|<=|<|>)\s*{_TERM}|!?/(?:[^/\\\n]|\\[^\n])*/)"
-_AWK = re.compile(
+_AWK = (
     rf"\s*(?:{_TEST}(?:\s*(?:&&|\|\|)\s*{_TEST})*)?\s*(?:\{{\s*print(?:\s+{_TERM}(?:\s*,?\s*{_TERM})*)?\s*;?\s*\}})?\s*"
 )
 
@@ -173,9 +197,47 @@ def _tests(words: tuple[str, ...], seen: Seen) -> bool:
 
 
 def _one_file(words: tuple[str, ...], seen: Seen) -> bool:
-    """Say whether uniq is given no second file, which it would write."""
+    """Say whether uniq is given no second file, which it would write; `-` is a first one."""
     name_all(words, seen)
-    return sum(not word.startswith("-") for word in words) <= 1
+    return sum(word == "-" or not word.startswith("-") for word in words) <= 1
+
+
+def _compares(words: tuple[str, ...], seen: Seen) -> bool:
+    """Say whether diff reads only files that are named, or that are in folders that are."""
+    name_all(words, seen)
+    if has(words, "l", ("--paginate",)):
+        return False
+    if has(words, "", ("--no-dereference",)):
+        return True
+    for word in words:  # it follows the links in a folder, and in those below it
+        name = word.partition("=")[2] if word.startswith("-") else word
+        if name not in ("", "/dev/null"):
+            seen.name(f"{name}/*")
+    return not has(words, "r", ("--recursive",))
+
+
+def _lists_files(words: tuple[str, ...], seen: Seen) -> bool:
+    """Say whether ls shows what is in folders, and not what is behind the links in them."""
+    name_all(words, seen)
+    return not has(words, "L", ("--dereference",))
+
+
+def _names_files(words: tuple[str, ...], seen: Seen) -> bool:
+    """Say whether strings is given names of files: what stands behind an @ is a file with more words for it."""
+    name_all(words, seen)
+    return not any(word.startswith("@") for word in words)
+
+
+def _formats(words: tuple[str, ...], seen: Seen) -> bool:
+    """Say whether printf only prints: with -v and %n it sets a variable, and zsh works out what should be a number."""
+    text, *values = (words[1:] if words[:1] == ("--",) else words) or ("-",)
+    if text.startswith("-") or text in seen.patterns:
+        return False
+    is_numbers = all(re.fullmatch(r"[-+]?\d+(\.\d+)?", value, re.ASCII) for value in values)
+    return re.fullmatch(_FORMAT.format("diouxXeEfFgGaA" if is_numbers else ""), text) is not None
+
+
+_FORMAT = r"(?:[^%]|%%|%[-+ #0-9.]*[sbqc{}])*"
 
 
 def _dates(words: tuple[str, ...], seen: Seen) -> bool:
@@ -191,13 +253,13 @@ def _git_reads(words: tuple[str, ...], seen: Seen) -> bool:
     rest = git_words(words, seen)
     if not rest or has(rest[1:], "O", GIT_DANGEROUS) or not _looks(rest):
         return False
-    name_all((word for word in rest[1:] if not word.startswith("-")), seen)
-    return True
+    name_all((re.sub(r"^-L[^/]*:", "", word) for word in rest[1:]), seen)  # -L1,10:src/a.py names that file
+    return not seen.patterns or rest[0] in _GIT_LOOKS
 
 
 def git_words(words: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
     """Return a git command without options that change nothing, () if it has others before its verb."""
-    rest = list(words)
+    rest, elsewhere = list(words), [folder for folder in seen.folders if folder != seen.worktree]
     while rest and rest[0].startswith("-"):
         if rest[0] in ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"):
             rest = rest[1:]
@@ -205,9 +267,10 @@ def git_words(words: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
             # Only to the worktree itself: a folder in it might have become a repository of its own.
             if posixpath.normpath(rest[1]) != seen.worktree or seen.folders[:1] == ():
                 return ()
-            rest = rest[2:]
+            rest, elsewhere = rest[2:], []
         else:
             return ()
+    seen.asked_git += elsewhere
     return tuple(rest)
 
 
@@ -215,43 +278,52 @@ GIT_DANGEROUS = (
     "--ext-diff", "--textconv", "--output", "--open-files-in-pager", "--exec", "--upload-pack", "--no-index",
     "--git-dir", "--work-tree", "--edit", "--remote", "--receive-pack", "--template", "--separate-git-dir",
     "--filters", "--exec-path", "--show-signature", "--batch-command", "--upload-archive", "--file",
+    "--pathspec-from-file",
 )  # fmt: skip
 _GIT_LOOKS = frozenset((
     "status", "log", "diff", "show", "blame", "annotate", "rev-parse", "rev-list", "ls-files", "ls-tree", "describe",
     "shortlog", "grep", "merge-base", "name-rev", "for-each-ref", "show-ref", "check-ignore", "check-attr", "cherry",
     "count-objects", "diff-tree", "diff-index", "diff-files", "range-diff", "show-branch", "whatchanged", "var",
-    "cat-file", "version", "symbolic-ref",
+    "cat-file", "version",
 ))  # fmt: skip
 
 
+_CONFIG_LOOKS = tuple((word,) for word in ("--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"))
 _BRANCH_CHANGES = ("--delete", "--move", "--copy", "--set-upstream-to", "--unset-upstream", "--force", "--edit-desc")
 
 
 def _looks(rest: tuple[str, ...]) -> bool:
     verb, words = rest[0], rest[1:]
-    plain = [word for word in words if not word.startswith("-")]
-    match verb:
-        case "branch":
-            return not plain and not has(words, "dDmMcCfut", _BRANCH_CHANGES)
-        case "tag":
-            return words in ((), ("-l",), ("--list",)) or (words[:1] in (("-l",), ("--list",)) and len(plain) <= 1)
-        case "remote":
-            return words in ((), ("-v",), ("--verbose",)) or (words[:1] == ("get-url",) and len(words) == 2)
-        case "stash" | "worktree" | "submodule":
-            return words in (("list",), ("list", "--porcelain"), ("status",)) and (
-                verb != "stash" or words[0] == "list"
-            )
-        case "reflog":
-            return not plain or plain[0] == "show"
-        case "config":
-            return bool(words) and words[0] in ("--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list")
-        case "symbolic-ref":
-            return len(plain) == 1 and not has(words, "dm", ("--delete",))
-    return verb in _GIT_LOOKS
+    rule = _GIT_LOOKS_WITH.get(verb)
+    return verb in _GIT_LOOKS if rule is None else rule(words, [word for word in words if not word.startswith("-")])
+
+
+def _lists_tags(words: tuple[str, ...], plain: list[str]) -> bool:
+    return not words or (words[0] in ("-l", "--list") and len(plain) <= 1)
+
+
+def _lists_remotes(words: tuple[str, ...], plain: list[str]) -> bool:
+    return words in ((), ("-v",), ("--verbose",)) or (words[:1] == ("get-url",) and len(words) == 2)
+
+
+_GIT_LOOKS_WITH: dict[str, Callable[[tuple[str, ...], list[str]], bool]] = {
+    "branch": lambda words, plain: not plain and not has(words, "dDmMcCfut", _BRANCH_CHANGES),
+    "tag": _lists_tags,
+    "remote": _lists_remotes,
+    "stash": lambda words, plain: words in (("list",), ("list", "--porcelain")),
+    "worktree": lambda words, plain: words in (("list",), ("list", "--porcelain"), ("status",)),
+    "submodule": lambda words, plain: words in (("list",), ("list", "--porcelain"), ("status",)),
+    "reflog": lambda words, plain: not plain or plain[0] == "show",
+    "config": lambda words, plain: words[:1] in _CONFIG_LOOKS,
+    "symbolic-ref": lambda words, plain: len(plain) == 1 and not has(words, "dm", ("--delete",)),
+}
+"""Verbs of git that look with some words and change something with others, given all words and those that are plain."""
 
 
 _READERS: dict[str, Rule] = {
-    **dict.fromkeys(("ls", "cat", "stat", "cmp", "comm", "cut", "nl", "tac", "rev", "fold", "od", "strings"), _plain()),
+    **dict.fromkeys(("cat", "stat", "cmp", "comm", "cut", "nl", "tac", "rev", "fold", "od"), _plain()),
+    "ls": _lists_files,
+    "strings": _names_files,
     **dict.fromkeys(("realpath", "readlink", "basename", "dirname", "expand", "column", "df"), _plain()),
     **dict.fromkeys(("pwd", "true", "false", "echo", "tr", "seq", "whoami", "id", "uname", "nproc", "arch"), _says()),
     **dict.fromkeys(("which", "type", "sleep"), _says()),
@@ -260,12 +332,12 @@ _READERS: dict[str, Rule] = {
     "wc": _plain(long=("--files0-from",)),
     "du": _plain("L", ("--files0-from", "--dereference")),
     "file": _plain("CmfzZ", ("--compile", "--magic-file", "--files-from", "--uncompress", "--uncompress-noreport")),
-    "diff": _plain("l", ("--paginate",)),
+    "diff": _compares,
     "sort": _plain("oT", ("--output", "--compress-program", "--files0-from", "--temporary-directory")),
     "uniq": _one_file,
     **dict.fromkeys(("md5sum", "sha1sum", "sha256sum", "cksum", "b2sum"), _plain("c", ("--check",))),
-    "tree": _plain("ol", ("--fromfile", "--fromtabfile")),
-    "jq": _searches("fL", ("--from-file", "--library-path")),
+    "tree": _plain("olR", ("--fromfile", "--fromtabfile")),
+    "jq": _filters,
     **dict.fromkeys(("grep", "egrep", "fgrep"), _searches("RS", ("--dereference-recursive",))),
     "rg": _searches("zL", ("--pre", "--search-zip", "--follow", "--hostname-bin", "--ignore-file")),
     "find": _finds,
@@ -275,10 +347,12 @@ _READERS: dict[str, Rule] = {
     "[": _tests,
     "date": _dates,
     "command": _known,
-    "printf": _says("v"),
+    "printf": _formats,
     "git": _git_reads,
 }
 """Programs that only read, and the rule of each: which words it may have, and which of them name files."""
+_OF_MANY = frozenset(_READERS) - {"uniq", "test", "[", "date", "command", "tr", "seq", "sleep"}
+"""Those that do no more if there are more names than words, as there are where one word is a pattern."""
 _TOOLS = frozenset((
     "python", "python3", "pip", "pip3", "uv", "node", "npm", "deno", "bun", "gcc", "g++", "cc", "clang", "clang++",
     "make", "gmake", "cmake", "ninja", "meson", "java", "javac", "ruby", "perl", "php", "bash", "git", "gh", "docker",

@@ -1,27 +1,27 @@
 """Which command lines an agent may run without a question: what only reads in its worktree, and what its level allows.
 
-A line is read as a shell reads it (`core/shell`), and allowed only if all of it is understood: every command in it is
-known to only read (`core/readers`), or is one that the level allows by itself (local verbs of git, covey, the gate,
-what a person allowed). Names of files are compared as they stand; whoever asks looks besides that no link leads out.
+A line is read as a shell reads it (`shell`), and allowed only if all of it is understood: every command in it is
+known to only read (`read_only_commands`), or is one that the level allows by itself (local verbs of git, covey, the
+gate, what a person allowed). Names of files are compared as they stand; the caller checks that no link leads out.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 
-from covey.core import shell, ways_out
-from covey.core.readers import GIT_DANGEROUS, Seen, git_words, has, name_all, reads, within
-from covey.core.shell import Command, Redirection, Word
+from covey.core.people.commands import egress, shell
+from covey.core.people.commands.read_only_commands import GIT_DANGEROUS, Seen, git_words, has, name_all, reads, within
+from covey.core.people.commands.shell import Command, Redirection, Word
 from covey.values import dataclass
 
 MAX_PATHS = 200
 """Names of files that one line may have."""
 
 
-class Verdict(IntEnum):
+class CommandVerdict(IntEnum):
     """What a line comes to; of several commands the highest counts."""
 
     READS = 0
@@ -36,11 +36,13 @@ class Verdict(IntEnum):
 class Judged:
     """What a line comes to, and the files and folders that it may look at, if links are to be followed."""
 
-    verdict: Verdict
+    verdict: CommandVerdict
     paths: tuple[str, ...] = ()
+    asked_git: tuple[str, ...] = ()
+    """Folders in which git looks for its repository, and so for programs to run, other than the worktree itself."""
 
 
-NO = Judged(Verdict.ASKS)
+NO = Judged(CommandVerdict.ASKS)
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,21 @@ def judge(line: str, ground: Ground) -> Judged:
     cwd = posixpath.normpath(ground.cwd or worktree)
     if not script.whole or not script.commands or not worktree.startswith("/") or not within(worktree, cwd):
         return NO
-    if ways_out.found(line, worktree):
+    if egress.found(line, worktree):
         return NO
-    folders, verdict = _Folders(cwd), Verdict.READS
+    folders, verdict = _Folders(cwd), CommandVerdict.READS
     found: dict[str, None] = {}
+    asked_git: dict[str, None] = {}
     for command in script.commands:
-        seen = Seen(worktree, folders.at(command))
+        seen = Seen(worktree, folders.at(command), frozenset(word.text for word in command.words if word.globs))
         said = _of(command, seen, ground)
-        if said is Verdict.ASKS or seen.left or len(found) > MAX_PATHS:
+        if said is CommandVerdict.ASKS or seen.left or len(found) > MAX_PATHS:
             return NO
         verdict = max(verdict, said)
         found.update(dict.fromkeys(seen.paths))
+        asked_git.update(dict.fromkeys(seen.asked_git))
         folders.after(command, seen.entered)
-    return Judged(verdict, tuple(found))
+    return Judged(verdict, tuple(found), tuple(asked_git))
 
 
 class _Folders:
@@ -98,24 +102,33 @@ class _Folders:
 
 
 _HARMLESS_VARIABLES = re.compile(
-    r"(LC_[A-Z]+|LANG|LANGUAGE|TZ|NO_COLOR|FORCE_COLOR|COLUMNS|LINES|CI|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED)="
+    r"(?:LC_[A-Z]+|LANG|LANGUAGE|NO_COLOR|FORCE_COLOR|COLUMNS|LINES|CI|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED)=[^/]*"
+    r"|TZ=(?!:?/|.*\.\.)[^\n]*"
 )
+"""Settings that change how something looks; with a slash, a language is a folder of texts that are formats."""
 
 
-def _of(command: Command, seen: Seen, ground: Ground) -> Verdict:
-    if not command.words or not all(_is_harmless(each, seen) for each in command.redirections):
-        return Verdict.ASKS
-    if not all(word.plain and _HARMLESS_VARIABLES.match(word.text) for word in command.assignments):
-        return Verdict.ASKS
-    if any(not word.plain and not (word.globs and not word.inner) for word in command.words):
-        return Verdict.ASKS
-    if not all(_is_safe_pattern(word) for word in command.words if word.globs) or not command.words[0].plain:
-        return Verdict.ASKS
+def _of(command: Command, seen: Seen, ground: Ground) -> CommandVerdict:
+    if not all(_is_harmless(each, seen) for each in command.redirections):
+        return CommandVerdict.ASKS
+    if not all(word.plain and _HARMLESS_VARIABLES.fullmatch(word.text) for word in command.assignments):
+        return CommandVerdict.ASKS
+    if not command.words or not command.words[0].plain or not all(map(_is_known, command.words)):
+        return CommandVerdict.ASKS
     name, words = command.words[0].text, command.texts[1:]
+    for pattern in seen.patterns:  # the shell makes names of files of it, whatever the program takes them for
+        seen.name(pattern)
     if reads(name, words, seen):
-        return Verdict.READS
+        return CommandVerdict.READS
     is_level = _local_git(name, words, seen) or _as_allowed(command, ground) or _as_gate(command, ground, seen)
-    return Verdict.LEVEL if is_level else Verdict.ASKS
+    return CommandVerdict.LEVEL if is_level else CommandVerdict.ASKS
+
+
+def _is_known(word: Word) -> bool:
+    """Say whether it is known what becomes of a word when the shell runs it: nothing, or names that match a pattern."""
+    if word.globs:
+        return (word.plain or not word.inner) and _is_safe_pattern(word)
+    return word.plain
 
 
 def _is_harmless(redirection: Redirection, seen: Seen) -> bool:
@@ -151,7 +164,7 @@ def _local_git(name: str, words: tuple[str, ...], seen: Seen) -> bool:
     if not rest or rest[0] not in _GIT_LOCAL or has(rest[1:], "", GIT_DANGEROUS):
         return False
     match rest[0]:
-        case "commit":
+        case "commit" | "merge":
             return not has(rest[1:], "Ft")  # what a message is read from
         case "rebase":
             return not has(rest[1:], "x")
@@ -175,13 +188,18 @@ def _as_allowed(command: Command, ground: Ground) -> bool:
 def _as_gate(command: Command, ground: Ground, seen: Seen) -> bool:
     """Say whether a command is one of the gate's, maybe for other files or with a filter: it runs what that runs."""
     wanted = _alike(command.texts)
-    tested = [each for text in ground.gate for each in shell.read(text).commands if each.is_plain and each.words]
-    for kind, more in (kind for each in tested for kind in _kinds(_alike(each.texts))):
+    for kind, more in (kind for each in _commands_of(ground.gate) for kind in _kinds(_alike(each.texts))):
         rest = wanted[len(kind) :]
         if wanted[: len(kind)] == kind and all(map(more, rest)) and not has(rest, "", _SENDING):
             name_all((word.partition("::")[0] for word in rest), seen)
             return True
     return False
+
+
+def _commands_of(gate: Iterable[str]) -> Iterator[Command]:
+    """Yield the commands of a gate whose words are all known."""
+    for text in gate:
+        yield from (each for each in shell.read(text).commands if each.is_plain and each.words)
 
 
 _SENDING = ("--pastebin", "--publish", "--registry", "--server", "--remote", "--upload")
@@ -220,9 +238,8 @@ def _kinds(tested: tuple[str, ...]) -> list[tuple[tuple[str, ...], More]]:
     """Return the first words by which a command is like one of the gate's, and which words may follow each."""
     if tested[0] in ("cd", "test", "[", "true", "export", "set", "echo", "git", "rm", "cp", "mv", "mkdir"):
         return []
-    runner = next((runner for runner in _RUNNERS if tested[: len(runner)] == runner), None)
-    if runner is not None:
-        return [(runner, lambda word: True)]
+    if runner := _runner(tested):
+        return [(runner, _is_name if runner[-1] == "-n" else lambda word: True)]
     if tested[0] == "make":  # another target may do anything, but -n only shows it
         return [(tested, lambda word: bool(re.fullmatch(r"-j\d*|-s|-k", word))), (("make", "-n"), _is_target)]
     return [(tested, lambda word: bool(re.fullmatch(r"[\w./-]*[./][\w./:-]*", word)) and not word.startswith("-"))]
@@ -230,13 +247,18 @@ def _kinds(tested: tuple[str, ...]) -> list[tuple[tuple[str, ...], More]]:
 
 def beginnings(gate: Iterable[str]) -> tuple[str, ...]:
     """Return the first words of what is like a gate's own commands, for programs that only compare words."""
-    found: dict[str, None] = {}
-    for each in (each for text in gate for each in shell.read(text).commands if each.is_plain and each.words):
-        texts = _alike(each.texts)
-        runner = next((runner for runner in _RUNNERS if texts[: len(runner)] == runner), ())
-        if runner:
-            found[" ".join(each.texts[: len(runner)])] = None
-    return tuple(found)
+    found = (each.texts[: len(_runner(_alike(each.texts)))] for each in _commands_of(gate))
+    return tuple(dict.fromkeys(" ".join(words) for words in found if words))
+
+
+def _runner(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first words of a command that tests or checks, () if it is another."""
+    return next((runner for runner in _RUNNERS if texts[: len(runner)] == runner), ())
+
+
+def _is_name(word: str) -> bool:
+    """Say whether a word is no option: `+n` takes the `-n` of a shell back, and it runs what it reads."""
+    return not word.startswith(("-", "+"))
 
 
 def _is_target(word: str) -> bool:

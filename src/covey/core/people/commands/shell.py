@@ -12,12 +12,12 @@ from dataclasses import field
 
 from covey.values import dataclass
 
-DEEPEST = 8
+MAX_SUBSTITUTION_DEPTH = 8
 """How many substitutions may stand in each other."""
-LONGEST = 64 * 1024
+MAX_LINE_CHARS = 64 * 1024
 """Characters of a line that are read."""
 _SPACE = " \t"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _GOES_ON = "\\\n"
 """Ends a line that goes on with the next, but not in single quotes nor in a comment."""
 _ENDS = "|&;()<>\n" + _SPACE
@@ -29,8 +29,7 @@ _KEYWORDS = frozenset((
     "function", "{", "}", "[[", "]]", "coproc", "time", "!",
 ))  # fmt: skip
 _HEREDOCS = ("<<", "<<-")
-_UNKNOWN = "\0unknown"
-"""Stands for a part that is not known; no part that was read is longer than a letter and begins so."""
+_QUOTES = "'\"\\"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ class Redirection:
 
     operator: str
     target: Word
-    descriptor: str = ""
 
     @property
     def writes(self) -> bool:
@@ -94,7 +92,7 @@ class Script:
 
 def read(line: str, depth: int = 0) -> Script:
     """Return the commands that a line runs."""
-    if depth > DEEPEST or len(line) > LONGEST:
+    if depth > MAX_SUBSTITUTION_DEPTH or len(line) > MAX_LINE_CHARS:
         return Script(whole=False)
     reader = _Reader(line, depth)
     reader.read()
@@ -117,7 +115,7 @@ class _Reader:
         self.line = line
         self.depth = depth
         self.at = 0
-        self.whole = _CONTROL.search(line) is None
+        self.whole = _UNREADABLE.search(line) is None
         self.commands: list[Command] = []
         self._now = _Pending()
         self._join = ""
@@ -145,7 +143,7 @@ class _Reader:
         if operator is None:
             return False
         self.at += len(operator)
-        if operator == "(" and self._now.words:  # a function, or something that is no command
+        if operator == "(" and self._now.words:  # a function, or something that is not a command
             self.whole = False
         if operator in (";;", "(", ")"):  # a subshell changes nothing outside; what it holds is read like the rest
             self.whole = False
@@ -196,14 +194,13 @@ class _Reader:
         if operator in _HEREDOCS:
             self._heredocs.append((target.text, operator == "<<-"))
             self.whole = self.whole and target.plain and not target.bare  # a bare one is expanded as it is read
-        self._now.redirections.append(Redirection(operator, target, digits[0] if digits else ""))
+        self._now.redirections.append(Redirection(operator, target))
         return True
 
     def _substituted_process(self) -> None:
         self.at += 1
-        inner = self._inner(")")
+        self._now.words.append(Word("", plain=False, inner=(self._inner(),)))
         self.whole = False
-        self._now.words.append(Word("", plain=False, inner=(inner,)))
 
     def _skip_heredocs(self) -> None:
         """Pass over the texts that follow a line which asked for them."""
@@ -229,64 +226,71 @@ class _Reader:
         wild = False
         while self.at < len(self.line) and self.line[self.at] not in _ENDS:
             letter = self.line[self.at]
-            if letter == "'":
-                end = self.line.find("'", self.at + 1)
-                bare = False
-                if end < 0:
-                    return self._broken(parts, inner)
-                parts.append(self.line[self.at + 1 : end])
-                self.at = end + 1
-            elif letter == '"':
-                bare = False
-                self.at += 1
-                if not self._quoted(parts, inner):
-                    return self._broken(parts, inner)
-                plain = plain and bool(parts) and parts[-1] != _UNKNOWN
-                parts = [part for part in parts if part != _UNKNOWN]
-            elif self.line.startswith(_GOES_ON, self.at):
+            if self.line.startswith(_GOES_ON, self.at):
                 self.at += 2
-            elif letter == "\\":
+            elif letter in _QUOTES:
                 bare = False
-                parts.append(self.line[self.at + 1 : self.at + 2])
-                self.at += 2
+                known = self._in_quotes(letter, parts, inner)
+                if known is None:
+                    return self._broken(parts, inner)
+                plain = plain and known
             elif letter in "$`":
-                if self._expanded(parts, inner):
-                    plain = False
+                plain = not self._expanded(parts, inner) and plain
             else:
                 wild = wild or letter in "*?["
-                if letter == "{" or (letter == "~" and not parts):
-                    plain = False
+                plain = plain and not self._is_replaced(parts)
                 parts.append(letter)
                 self.at += 1
         wild = wild and parts != ["["]  # a name of `test`
         return Word("".join(parts), plain and not wild, bare, globs=plain and wild, inner=tuple(inner))
 
+    def _is_replaced(self, before: list[str]) -> bool:
+        """Say whether a shell puts something else here: words, the home folder, or in zsh the path of a program."""
+        letter, following = self.line[self.at], self.line[self.at + 1 : self.at + 2]
+        is_program = letter == "=" and following not in ("", "=", *_ENDS)
+        return letter == "{" or ((letter == "~" or is_program) and not any(before))
+
+    def _in_quotes(self, quote: str, parts: list[str], inner: list[Script]) -> bool | None:
+        """Take what a quotation mark or a backslash quotes; say whether all of it is known, None if it has no end."""
+        self.at += 1
+        if quote == "\\":
+            parts.append(self.line[self.at : self.at + 1])
+            self.at += 1
+            return True
+        if quote == '"':
+            return self._quoted(parts, inner)
+        end = self.line.find("'", self.at)
+        if end < 0:
+            return None
+        parts.append(self.line[self.at : end])
+        self.at = end + 1
+        return True
+
     def _broken(self, parts: list[str], inner: list[Script]) -> Word:
         self.whole = False
         self.at = len(self.line)
-        return Word("".join(part for part in parts if part != _UNKNOWN), plain=False, bare=False, inner=tuple(inner))
+        return Word("".join(parts), plain=False, bare=False, inner=tuple(inner))
 
-    def _quoted(self, parts: list[str], inner: list[Script]) -> bool:
-        """Take what stands in double quotes, with a mark at its end if some of it is not known; false if unended."""
-        unknown = False
+    def _quoted(self, parts: list[str], inner: list[Script]) -> bool | None:
+        """Take what stands in double quotes; say whether all of it is known, None if they have no end."""
+        is_known = True
         parts.append("")
         while self.at < len(self.line):
             letter = self.line[self.at]
             if letter == '"':
                 self.at += 1
-                parts += [_UNKNOWN] if unknown else []
-                return True
+                return is_known
             if self.line.startswith(_GOES_ON, self.at):
                 self.at += 2
             elif letter == "\\" and self.line[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`"):
                 parts.append(self.line[self.at + 1])
                 self.at += 2
             elif letter in "$`":
-                unknown = self._expanded(parts, inner) or unknown
+                is_known = not self._expanded(parts, inner) and is_known
             else:
                 parts.append(letter)
                 self.at += 1
-        return False
+        return None
 
     def _expanded(self, parts: list[str], inner: list[Script]) -> bool:
         """Take an expansion; false if a dollar is only a dollar."""
@@ -301,7 +305,7 @@ class _Reader:
         if self.line.startswith("$(", self.at):
             self.whole = self.whole and not self.line.startswith("$((", self.at)  # a sum, or else a subshell
             self.at += 2
-            inner.append(self._inner(")"))
+            inner.append(self._inner())
             return True
         named = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])").match(self.line, self.at)
         if named is not None:
@@ -316,7 +320,7 @@ class _Reader:
         self.at += 1
         return False
 
-    def _inner(self, end: str) -> Script:
+    def _inner(self) -> Script:
         """Return the commands up to the parenthesis that closes where we stand behind its opening."""
         depth, start = 1, self.at
         reader = _Reader(self.line[start:], self.depth + 1)
@@ -325,12 +329,12 @@ class _Reader:
             if letter == "(":
                 depth += 1
                 reader.at += 1
-            elif letter == end:
+            elif letter == ")":
                 depth -= 1
                 reader.at += 1
             elif letter in _ENDS:
                 reader.at += 1
-            elif self.depth < DEEPEST:
+            elif self.depth < MAX_SUBSTITUTION_DEPTH:
                 reader._word()
             else:
                 break

@@ -1,20 +1,25 @@
-// The page: who may see it, where one is, and the frame around every view.
+// The entry point: joins this browser to the daemon, picks the view from the address, and draws the frame around it.
 import { html, render, useEffect, useState } from "./lib.js";
-import * as alerts from "./alerts.js";
-import { join as enter } from "./api.js";
-import * as feed from "./feed.js";
-import * as keys from "./keys.js";
-import { leaveInbox } from "./inbox.js";
-import { go, whereabouts } from "./places.js";
-import { Palette } from "./palette.js";
-import { Rail } from "./rail.js";
-import { SessionDialogs } from "./session_dialog.js";
-import { Banner, Strip, Tabs } from "./strip.js";
-import { TaskForm } from "./taskform.js";
-import { setConnection, state, useTopics } from "./store.js";
-import { Asking, Button, Notes, Words } from "./ui.js";
+import { hear, isNarrow } from "./widgets/view_hooks.js";
+import * as notifications from "./data/notifications.js";
+import { join as enter } from "./data/api.js";
+import * as feed from "./data/feed.js";
+import * as keys from "./widgets/keys.js";
+import { leaveInbox } from "./inbox/inbox_list.js";
+import { go, whereabouts } from "./data/routes.js";
+import { Palette } from "./frame/palette.js";
+import { Rail } from "./inbox/inbox_sidebar.js";
+import { SessionDialogs } from "./sessions/session_dialog.js";
+import { Banner, Strip, Tabs } from "./frame/top_bar.js";
+import { TaskForm } from "./board/task_form.js";
+import { setConnection, state, useTopics } from "./data/store.js";
+import { Asking, Button, Notes, Words } from "./widgets/ui.js";
 import { View as Board } from "./views/board.js";
+/** @import { Trouble, View, ViewPlace, Whereabouts } from "types/page.js" */
 
+const on = keys.inGroup("Go to");
+
+/** @type {ViewPlace[]} */
 export const PLACES = [
   { id: "board", title: "Board", keys: "g b", load: async () => ({ View: Board }) },
   { id: "inbox", title: "Inbox", keys: "g i", load: () => import("./views/inbox.js") },
@@ -25,21 +30,25 @@ export const PLACES = [
   { id: "mail", title: "Mail", keys: "g m", load: () => import("./views/mail.js") },
   { id: "leases", title: "Leases", keys: "g l", load: () => import("./views/leases.js") },
   { id: "costs", title: "Costs", keys: "g c", load: () => import("./views/costs.js") },
-  { id: "settings", title: "Settings", also: "config covey.toml gate budget agent try", keys: "g ,", load: () => import("./views/settings.js") },
+  {
+    id: "settings",
+    title: "Settings",
+    also: "config covey.toml gate budget agent try",
+    keys: "g ,",
+    load: () => import("./views/settings.js"),
+  },
 ];
 
 function usePlace() {
   const [where, setWhere] = useState(whereabouts());
-  useEffect(() => {
-    const move = () => setWhere({ ...whereabouts(), from: document.activeElement });
-    addEventListener("hashchange", move);
-    return () => removeEventListener("hashchange", move);
-  }, []);
+  useEffect(() => hear(window, { hashchange: () => setWhere({ ...whereabouts(), from: document.activeElement }) }), []);
   return where;
 }
 
+/** @type {Map<string, View>} */
 const loaded = new Map([["board", Board]]);
 
+/** @param {ViewPlace} props */
 async function bring({ id, load }) {
   loaded.set(id, (await load()).View);
 }
@@ -52,20 +61,24 @@ async function bringAll() {
   }
 }
 
+/** @param {{ where: Whereabouts }} props */
 function Place({ where }) {
   const [, again] = useState(0);
-  const [problem, setProblem] = useState(null);
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
   const View = loaded.get(where.place);
   useTopics("connection");
   useEffect(() => {
     if (View || (problem && state.connection.state !== "live")) return;
-    bring(PLACES.find(({ id }) => id === where.place)).then(() => {
+    bring(PLACES.find(({ id }) => id === where.place) ?? PLACES[0]).then(() => {
       setProblem(null);
       again((count) => count + 1);
     }, setProblem);
   }, [where.place, state.connection.state]);
-  if (problem && !View) return html`<div class="loading"><p>This view cannot be loaded now.</p><${Button} onClick=${() => location.reload()}>Reload the page<//></div>`;
-  return View ? html`<${View} key=${where.place} what=${where.what} />` : html`<p class="loading" aria-busy="true">…</p>`;
+  if (problem && !View)
+    return html`<div class="loading"><p>This view cannot be loaded now.</p><${Button} onClick=${() => location.reload()}>Reload the page<//></div>`;
+  return View
+    ? html`<${View} key=${where.place} what=${where.what} />`
+    : html`<p class="loading" aria-busy="true">…</p>`;
 }
 
 function Stranger() {
@@ -75,12 +88,16 @@ function Stranger() {
     ${refused && html`<p class="refused" role="alert"><${Words} text=${refused} /></p>`}
     <p>This browser does not know this project yet.</p>
     <p>Run this in the project's folder:</p>
-    <pre><code>covey open</code></pre>
+    <pre class="boxed"><code>covey open</code></pre>
     <p>or, for a phone, <code>covey open --phone</code>. The link works once.</p>
   </main>`;
 }
 
-/** Take the focus along to where somebody has gone, if it was anywhere; what a view or a dialog has given it to keeps it. */
+/**
+ * Take the focus along to where somebody has gone, if it was anywhere; what a view or a dialog has given it to keeps
+ * it.
+ * @param {Element | null} before
+ */
 function takeFocus(before) {
   const focused = document.activeElement;
   if (before === null || before === document.body) return;
@@ -93,27 +110,40 @@ function Add() {
   return html`<${Button} kind="add-button add-anywhere" onClick=${() => setOpen(true)}>New task<//>${open && html`<${TaskForm} id=${null} values=${{}} onClose=${() => setOpen(false)} />`}`;
 }
 
-/** Let all that needs a person move in one rhythm, whenever each of them came. */
+/**
+ * Let all that needs a person move in one rhythm, whenever each of them came.
+ * @param {AnimationEvent} event
+ */
 function keepTime(event) {
-  for (const moving of event.animationName === "pulse" ? event.target.getAnimations() : []) moving.startTime = 0;
+  const animated = /** @type {Element} */ (event.target);
+  for (const moving of event.animationName === "pulse" ? animated.getAnimations() : []) moving.startTime = 0;
 }
+
+/** @param {string} place */
+const titleOf = (place) => PLACES.find(({ id }) => id === place)?.title;
 
 function App() {
   useTopics("connection");
   const where = usePlace();
-  keys.useCommands(PLACES.map((place) => ({ label: place.title, group: "Go to", also: place.also, keys: place.keys, run: () => go(place.id) })), []);
+  keys.useCommands(
+    PLACES.map(({ id, title, keys: pressed, also }) => on(title, pressed, () => go(id), { also })),
+    [],
+  );
   useEffect(() => {
-    document.title = `${PLACES.find(({ id }) => id === where.place).title} · covey`;
+    document.title = `${titleOf(where.place)} · covey`;
   }, [where.place]);
   useEffect(() => takeFocus(where.from ?? null), [where]);
   if (state.connection.state === "unknown") return html`<${Stranger} />`;
   return html`<div class=${`frame at-${where.place}`}>
-    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the view</a>
+    <a class="skip" href="#main" onClick=${(event) => {
+      event.preventDefault();
+      document.getElementById("main")?.focus();
+    }}>Skip to the view</a>
     <${Strip} where=${where} places=${PLACES} />
     <${Banner} />
     <${Tabs} where=${where} places=${PLACES} />
     <${Rail} where=${where} />
-    <main id="main" class="view" tabindex="-1" aria-label=${PLACES.find(({ id }) => id === where.place).title}><h1 class="unseen">covey: ${PLACES.find(({ id }) => id === where.place).title}</h1><${Place} where=${where} /></main>
+    <main id="main" class="view" tabindex="-1" aria-label=${titleOf(where.place)}><h1 class="unseen">covey: ${titleOf(where.place)}</h1><${Place} where=${where} /></main>
     ${where.place === "inbox" && html`<${Add} />`}
     <${Palette} />
     <${SessionDialogs} />
@@ -126,16 +156,18 @@ function App() {
 async function join() {
   const found = /^#code=([\w-]+)$/.exec(location.hash);
   if (!found) return;
-  history.replaceState(null, "", `${location.pathname}#/${matchMedia("(max-width: 760px)").matches ? "inbox" : "board"}`);
+  history.replaceState(null, "", `${location.pathname}#/${isNarrow() ? "inbox" : "board"}`);
   try {
     sessionStorage.removeItem("covey.refused");
     await enter(found[1], deviceName());
   } catch (error) {
-    if (error.status === 0) throw error;
-    sessionStorage.setItem("covey.refused", error.message);
+    const { status, message } = /** @type {Trouble} */ (error);
+    if (status === 0) throw error;
+    sessionStorage.setItem("covey.refused", message);
   }
 }
 
+/** @param {string[]} names */
 const first = (names) => names.find((name) => navigator.userAgent.includes(name));
 
 /** Return how this browser is called in the list of devices. */
@@ -149,9 +181,9 @@ addEventListener("hashchange", () => location.hash.startsWith("#code=") && locat
 document.addEventListener("animationstart", keepTime);
 keys.begin();
 await join().catch(() => setConnection("lost"));
-const page = document.getElementById("app");
+const page = /** @type {HTMLElement} */ (document.getElementById("app"));
 page.replaceChildren(); // the word that stood there before is nobody's
 render(html`<${App} />`, page);
 feed.begin();
-alerts.begin();
+notifications.begin();
 setTimeout(bringAll, 3000);

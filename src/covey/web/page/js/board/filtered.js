@@ -1,8 +1,11 @@
-// Which tasks the board shows, column by column, under its filter.
-import { asksForDropped, byOrder, COLUMNS, isOpen, matches, prepare, QUICK, readFilter } from "./columns.js";
-import { listen, state } from "./store.js";
+// The tasks that the board shows in each column under the current filter.
+import { asksForDropped, byOrder, COLUMNS, isOpen, matches, prepare, QUICK, readFilter } from "../rules/columns.js";
+import { listen, state } from "../data/store.js";
+/** @import { ColumnId, Task } from "types/page.js" */
 
+/** @type {{ id: ColumnId, title: string }} */
 const DROPPED = { id: "dropped", title: "Dropped" };
+/** @type {Map<string, Task[]>} */
 const kept = new Map();
 let wanted = readFilter("");
 let text = "";
@@ -21,7 +24,10 @@ export function columns() {
   return asksForDropped(filter()) ? [...COLUMNS, DROPPED] : COLUMNS;
 }
 
-/** Return the tasks that a column shows, in order; do not change the list. */
+/**
+ * Return the tasks that a column shows, in order; do not change the list.
+ * @param {string} column
+ */
 export function rowsOf(column) {
   const now = filter();
   const { quick } = state.filter;
@@ -31,21 +37,31 @@ export function rowsOf(column) {
   if (rows === undefined) {
     const from = all ?? [...state.tasks.values()].filter((task) => task.status === "dropped").sort(byOrder);
     const lets = quick ? QUICK[quick]?.lets : null;
-    rows = from.filter((task) => matches(task, now) && (!lets || lets(task, column, task.session === null ? undefined : state.live.get(task.session))));
+    rows = from.filter(
+      (task) =>
+        matches(task, now) &&
+        (!lets || lets(task, column, task.session === null ? undefined : state.live.get(task.session))),
+    );
     kept.set(column, rows);
   }
   return rows;
 }
 
-/** Return in which column a task is shown, and where in it; null if it is not. */
+/**
+ * Return in which column a task is shown, and where in it; null if it is not.
+ * @param {string} id
+ */
 export function find(id) {
-  const column = state.columns.where.get(id)?.column ?? (state.tasks.get(id)?.status === "dropped" && asksForDropped(filter()) ? "dropped" : null);
+  const column =
+    state.columns.where.get(id)?.column ??
+    (state.tasks.get(id)?.status === "dropped" && asksForDropped(filter()) ? "dropped" : null);
   if (column === null) return null;
   const index = rowsOf(column).findIndex((task) => task.id === id);
   return index < 0 ? null : { column, index };
 }
 
 // Told before any card is drawn again, because nobody listens earlier.
+/** @param {Set<string>} topics */
 const forget = (topics) => {
   if (topics.has("filter") || topics.has("sessions") || topics.has("live")) kept.clear();
   else for (const { id } of COLUMNS) if (topics.has(`column:${id}`)) kept.delete(id);
@@ -56,11 +72,15 @@ listen(["live"], (topics) => state.filter.quick === "failed" && forget(topics));
 
 // The words of tasks are put together while nothing else is to be done, so that the first letter of a search is not slow.
 let warming = 0;
+/** @param {Task[]} rest */
 const warm = (rest) => {
   const begun = performance.now();
   for (const task of rest) {
     prepare(task);
-    if (performance.now() - begun > 5) return void (warming = setTimeout(warm, 30, rest));
+    if (performance.now() - begun > 5) {
+      warming = setTimeout(warm, 30, rest);
+      return;
+    }
   }
   warming = 0;
 };

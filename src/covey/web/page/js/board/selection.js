@@ -1,6 +1,12 @@
-// What a person points at on the board: one card under the cursor, any number of selected ones, and what they hang on.
-import { state, touch } from "./store.js";
+// The cursor and the selection on the board, and the cards related to the one under the cursor.
+import { state, touch } from "../data/store.js";
 
+/**
+ * @type {{
+ *   cursor: string | null, column: string | null, index: number, owned: boolean, selected: Set<string>,
+ *   anchor: string | null, related: Map<string, "needs" | "needed">,
+ * }}
+ */
 export const marks = {
   /** The id of the card under the cursor. */
   cursor: null,
@@ -16,7 +22,12 @@ export const marks = {
   related: new Map(),
 };
 
-/** Put the cursor on a card; the keyboard's focus goes with it unless `owned` is false. */
+/**
+ * Put the cursor on a card; the keyboard's focus goes with it unless `owned` is false.
+ * @param {string | null} id
+ * @param {string | null} column
+ * @param {number} index
+ */
 export function point(id, column, index, owned = true) {
   const before = marks.cursor;
   Object.assign(marks, { cursor: id, column, index, owned });
@@ -25,7 +36,10 @@ export function point(id, column, index, owned = true) {
   touch("cursor");
 }
 
-/** Select exactly these cards. */
+/**
+ * Select exactly these cards.
+ * @param {Iterable<string>} ids
+ */
 export function select(ids) {
   const next = new Set(ids);
   for (const id of marks.selected) if (!next.has(id)) touch(`mark:${id}`);
@@ -34,7 +48,10 @@ export function select(ids) {
   touch("selection");
 }
 
-/** Select a card, or no longer. */
+/**
+ * Select a card, or no longer.
+ * @param {string} id
+ */
 export function toggle(id) {
   const next = new Set(marks.selected);
   if (!next.delete(id)) next.add(id);
@@ -42,7 +59,10 @@ export function toggle(id) {
   select(next);
 }
 
-/** Mark the cards that hang on the one pointed at. */
+/**
+ * Mark the cards that hang on the one pointed at.
+ * @param {Map<string, "needs" | "needed">} related
+ */
 export function relate(related) {
   for (const id of marks.related.keys()) if (!related.has(id)) touch(`mark:${id}`);
   for (const [id, how] of related) if (marks.related.get(id) !== how) touch(`mark:${id}`);

@@ -1,9 +1,10 @@
-// What the daemon tells as it happens, from the first page on and across every loss of the connection.
-import { isTelling } from "./alerts.js";
+// Follows the daemon's event stream and feeds the store, across lost connections.
+import { isTelling } from "./notifications.js";
 import { doubt, get, key, Problem } from "./api.js";
-import { ALL } from "./pace.js";
+import { ALL } from "../widgets/view_hooks.js";
 import * as store from "./store.js";
 import { first, open } from "./stream.js";
+/** @import { Ending, News, Session, Stream, Task } from "types/page.js" */
 
 const SILENCE = 40_000;
 const LATER = 3000;
@@ -11,13 +12,17 @@ const REST = 5000;
 const PRESENT = 60_000;
 const INBOX = new Set(["questions", "merges", "mail", "fleet", "runs", "comments", "proposals"]);
 
+/** @type {Promise<Stream | null> | null} */
 let early = first;
+/** @type {Stream | null} */
 let source = null;
+/** @type {string | null} */
 let last = null;
 let watch = 0;
 let fresh = true;
 let resting = 0;
 let present = 0;
+/** @type {Ending | null} */
 let farewell = null;
 let turns = 0;
 
@@ -43,6 +48,7 @@ async function reach() {
   return own === null ? null : open(own, last);
 }
 
+/** @type {{ [Kind in keyof News]: (told: News[Kind]) => void }} */
 const TAKEN = {
   counts(counts) {
     store.state.counts = counts;
@@ -54,8 +60,8 @@ const TAKEN = {
     store.putLive(said);
     if (said.waits) store.loadInbox();
   },
-  alerts(alert) {
-    store.putAlert({ ...alert, raised: Date.now() / 1000 });
+  alerts() {
+    store.touch("alerts");
     store.loadInbox();
   },
   invalidate: takeStale,
@@ -65,20 +71,24 @@ const TAKEN = {
   },
 };
 
+/** @param {MessageEvent<string>} event */
 function take(event) {
   if (event.type === "error") return lose();
   if (event.type === "open") farewell = null;
   if (event.lastEventId) last = event.lastEventId;
   hear();
-  TAKEN[event.type]?.(JSON.parse(event.data));
+  const kind = /** @type {keyof News} */ (event.type);
+  TAKEN[kind]?.(JSON.parse(event.data));
 }
 
+/** @param {Session[]} rows */
 function takeSessions(rows) {
   if (fresh) store.setSessions(rows);
   else store.putSessions(rows);
   store.loadInbox();
 }
 
+/** @param {Task[]} rows */
 function takeBoard(rows) {
   store.putTasks(rows);
   if (fresh) begins();
@@ -94,13 +104,19 @@ function begins() {
   afterPaint(() => again(store.loadBoard)); // what is in view was just told: it comes to the screen first
 }
 
-/** Do something once what was told is on the screen; nobody waits for that where nobody looks. */
+/**
+ * Do something once what was told is on the screen; nobody waits for that where nobody looks.
+ * @param {() => void} act
+ */
 function afterPaint(act) {
   if (document.hidden) setTimeout(act);
   else requestAnimationFrame(() => setTimeout(act));
 }
 
-/** Read something, and read it again later if the daemon does not answer: nothing else would bring it. */
+/**
+ * Read something, and read it again later if the daemon does not answer: nothing else would bring it.
+ * @param {() => Promise<unknown>} read
+ */
 function again(read) {
   read().catch((error) => {
     report(error);
@@ -108,6 +124,7 @@ function again(read) {
   });
 }
 
+/** @param {{ type: string }} props */
 function takeStale({ type }) {
   if (type === "board") fresh = true; // what follows is a first page: the daemon could not tell us each change
   store.touch(type);
@@ -171,7 +188,8 @@ async function lose() {
   const known = await isKnown();
   const isGone = known === null && !farewell && (await isNobodyHere());
   if (turn !== turns) return; // somebody hurried meanwhile
-  if (isGone && store.state.connection.end === null) store.setConnection("lost", { why: wasLive ? "died" : "gone", agents: store.atWork() });
+  if (isGone && store.state.connection.end === null)
+    store.setConnection("lost", { why: wasLive ? "died" : "gone", agents: store.atWork() });
   if (known === false) return store.setConnection("unknown");
   watch = setTimeout(follow, known ? 250 : 1000);
 }
@@ -207,6 +225,7 @@ function close() {
   source = null;
 }
 
+/** @param {unknown} error */
 function report(error) {
   if (!(error instanceof Problem)) throw error;
 }

@@ -1,15 +1,17 @@
-// Tells a person who does not look: a sound or a notification, once for each thing that begins to need them or is done.
-import { decoded, go } from "./places.js";
-import { isQuiet } from "./quiet.js";
-import { marksOf } from "./settled.js";
+// Sounds and notifications, once for everything that starts to need a person or is done.
+import { decoded, go } from "./routes.js";
+import { isQuiet } from "../rules/quiet_hours.js";
+import { marksOf } from "../rules/decided.js";
 import { settings } from "./settings.js";
 import { listen, state, touch } from "./store.js";
-import { some, visible } from "./text.js";
+import { some, visible } from "../rules/text.js";
+/** @import { InboxItem, Task } from "types/page.js" */
 
 const TOGETHER = 3000;
 
 // Sounds, made by code: two that nobody can take for each other
 
+/** @type {AudioContext | null} */
 let sounds = null;
 
 /** Make ready to sound, and say whether that may be: browsers let a page sound only after somebody has touched it. */
@@ -20,7 +22,14 @@ async function wake() {
   return sounds.state === "running";
 }
 
+/**
+ * @param {number} at
+ * @param {number} pitch
+ * @param {number} length
+ * @param {number} loud
+ */
 function tone(at, pitch, length, loud) {
+  if (sounds === null) return;
   const source = new OscillatorNode(sounds, { type: "sine", frequency: pitch });
   const volume = new GainNode(sounds, { gain: 0 });
   volume.gain.setValueAtTime(0, at);
@@ -31,9 +40,12 @@ function tone(at, pitch, length, loud) {
   source.stop(at + length + 0.05);
 }
 
-/** Play a sound: `needs` knocks twice and rises, `done` falls once, softly. */
+/**
+ * Play a sound: `needs` knocks twice and rises, `done` falls once, softly.
+ * @param {"needs" | "done"} name
+ */
 export async function play(name) {
-  if (!(await wake())) return;
+  if (!(await wake()) || sounds === null) return;
   const now = sounds.currentTime + 0.01;
   if (name === "needs") {
     tone(now, 659, 0.16, 0.16);
@@ -48,6 +60,7 @@ export async function play(name) {
 
 // Notifications
 
+/** @type {ServiceWorkerRegistration | null | undefined} */
 let worker = null;
 
 /** Ask whether notifications may be shown; says whether they may. */
@@ -57,6 +70,11 @@ export async function askForNotifications() {
   return said === "granted";
 }
 
+/**
+ * @param {string} title
+ * @param {string} body
+ * @param {string} hash
+ */
 async function show(title, body, hash) {
   if (!settings.notify || !("Notification" in window) || Notification.permission !== "granted") return;
   const more = { body, tag: `covey ${hash}`, icon: "icon.svg", silent: true, data: { hash } };
@@ -76,10 +94,13 @@ async function show(title, body, hash) {
 
 // What is new
 
+/** @type {Set<string> | null} */
 let known = null;
 let ended = 0;
+/** @type {{ needs: { key: string, what: InboxItem }[], done: { key: string, what: Task }[] }} */
 let news = { needs: [], done: [] };
 let timer = 0;
+/** @type {Set<string>} */
 const seen = new Set();
 const others = "BroadcastChannel" in window ? new BroadcastChannel("covey.alerts") : null;
 let isFirst = !("locks" in navigator);
@@ -91,18 +112,23 @@ function queueUp() {
     touch("telling");
     return new Promise(() => {});
   });
-  others?.addEventListener("message", ({ data }) => data.forEach((key) => seen.add(key)));
+  others?.addEventListener("message", ({ data }) => data.forEach((/** @type {string} */ key) => seen.add(key)));
 }
 
 /** Say whether this page is the one that tells a person who does not look. Topic: `telling`. */
 export const isTelling = () => isFirst;
 
+/** @param {Element | null} element */
 function isInView(element) {
   if (!element || !document.hasFocus()) return false;
   const { top, bottom, height } = element.getBoundingClientRect();
   return height > 0 && top < innerHeight && bottom > 0;
 }
 
+/**
+ * @param {string} name
+ * @param {string} value
+ */
 const find = (name, value) => document.querySelector(`[${name}="${CSS.escape(value)}"]`);
 
 /** What a person did: nobody has to be told. */
@@ -110,8 +136,10 @@ const OWN = new Set(["queue:fleet", "queue:paused", "queue:frozen"]);
 
 function hearInbox() {
   const now = new Set(state.inbox.flatMap(marksOf));
-  if (known !== null) {
-    for (const item of state.inbox) if (!OWN.has(item.key) && marksOf(item).some((mark) => !known.has(mark))) collect("needs", item.key, item);
+  const before = known;
+  if (before !== null) {
+    for (const item of state.inbox)
+      if (!OWN.has(item.key) && marksOf(item).some((mark) => !before.has(mark))) collect("needs", item.key, item);
   }
   known = now;
 }
@@ -119,7 +147,10 @@ function hearInbox() {
 /** Note what is done since the last look; the column begins with what ended last. */
 function hearDone() {
   const list = state.columns.lists.get("done");
-  if (!state.loaded.whole) return void (ended = Math.max(ended, list[0]?.ended ?? 0, Date.now() / 1000 - 5));
+  if (!state.loaded.whole) {
+    ended = Math.max(ended, list[0]?.ended ?? 0, Date.now() / 1000 - 5);
+    return;
+  }
   for (const task of list) {
     if ((task.ended ?? 0) <= ended) break;
     collect("done", task.id, task);
@@ -127,14 +158,25 @@ function hearDone() {
   ended = Math.max(ended, list[0]?.ended ?? 0);
 }
 
+/**
+ * @param {"needs" | "done"} kind
+ * @param {string} key
+ * @param {InboxItem | Task} what
+ */
 function collect(kind, key, what) {
-  if (!news[kind].some((each) => each.key === key)) news[kind].push({ key, what });
-  timer ||= setTimeout(tell, TOGETHER);
+  /** @type {{ key: string, what: InboxItem | Task }[]} */
+  const list = news[kind];
+  if (!list.some((each) => each.key === key)) list.push({ key, what });
+  if (!timer) timer = setTimeout(tell, TOGETHER);
   requestAnimationFrame(() => witness(kind, key));
   setTimeout(() => witness(kind, key), TOGETHER - 300);
 }
 
-/** Note that somebody sees something already, in this page or another one. */
+/**
+ * Note that somebody sees something already, in this page or another one.
+ * @param {"needs" | "done"} kind
+ * @param {string} key
+ */
 function witness(kind, key) {
   if (!isInView(find(kind === "needs" ? "data-key" : "data-id", key))) return;
   seen.add(key);
@@ -155,17 +197,38 @@ function tell() {
   if (over.length) tellDone(over, asking.length > 0);
 }
 
+/** @param {InboxItem[]} items */
 function tellNeeds(items) {
   if (settings.soundNeeds) play("needs");
   const [first] = items;
-  const title = items.length === 1 ? `${first.session ?? first.task ?? "covey"} needs you` : `${some(items.length, "thing")} need you`;
+  const title =
+    items.length === 1
+      ? `${first.session ?? first.task ?? "covey"} needs you`
+      : `${some(items.length, "thing")} need you`;
   show(title, visible(first.about || first.text || first.title, 200), "#/inbox");
 }
 
+/**
+ * @param {Task[]} tasks
+ * @param {boolean} isBeside
+ */
 function tellDone(tasks, isBeside) {
   if (settings.soundDone && !isBeside) play("done");
   const title = tasks.length === 1 ? `${tasks[0].id} is done` : `${some(tasks.length, "task")} are done`;
-  show(title, visible(tasks.map((task) => task.title).join("; "), 200), tasks.length === 1 ? `#/board/${tasks[0].id}` : "#/board");
+  show(
+    title,
+    visible(tasks.map((task) => task.title).join("; "), 200),
+    tasks.length === 1 ? `#/board/${tasks[0].id}` : "#/board",
+  );
+}
+
+/**
+ * Go where a notification leads.
+ * @param {string} hash
+ */
+function lead(hash) {
+  const [place, what] = hash.replace(/^#\//, "").split("/").map(decoded);
+  go(place, what);
 }
 
 /** Begin to watch what changes; what is there already is no news. */
@@ -173,5 +236,5 @@ export function begin() {
   queueUp();
   listen(["inbox"], hearInbox);
   listen(["tasks", "loaded"], hearDone);
-  navigator.serviceWorker?.addEventListener("message", ({ data }) => typeof data?.hash === "string" && go(...data.hash.replace(/^#\//, "").split("/").map(decoded)));
+  navigator.serviceWorker?.addEventListener("message", ({ data }) => typeof data?.hash === "string" && lead(data.hash));
 }

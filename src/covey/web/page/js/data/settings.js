@@ -1,4 +1,4 @@
-// What a person chose in this browser: kept here, for this browser only.
+// What a person chose in this browser; kept in this browser only.
 import { touch } from "./store.js";
 
 const KEPT = "covey.settings";
@@ -22,14 +22,19 @@ export const settings = { ...USUAL, ...read() };
 function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
-    const known = Object.entries(kept).filter(([name, value]) => typeof value === typeof USUAL[name]);
+    const known = Object.entries(kept).filter(
+      ([name, value]) => typeof value === typeof USUAL[/** @type {keyof typeof USUAL} */ (name)],
+    );
     return { ...Object.fromEntries(known), theme: localStorage.getItem(THEME) ?? "system" };
   } catch {
     return {};
   }
 }
 
-/** Choose something; it holds at once, also in other tabs. Topic: `settings`. */
+/**
+ * Choose something; it holds at once, also in other tabs. Topic: `settings`.
+ * @param {Partial<typeof settings>} changes
+ */
 export function choose(changes) {
   Object.assign(settings, changes);
   const { theme, ...others } = settings;

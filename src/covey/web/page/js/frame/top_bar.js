@@ -1,32 +1,40 @@
-// The strip at the top: what needs a person, what works, what it costs, and the switch for all of it.
-import { html, useEffect, useState } from "./lib.js";
-import { get, post } from "./api.js";
-import { QUICK } from "./columns.js";
-import { waiting } from "./inbox.js";
-import { useCommands } from "./keys.js";
+// The bar at the top: counts, cost, limits, machine load, the connection, and the switch that pauses everything.
+import { html, useEffect, useState } from "../lib.js";
+import { isNarrow } from "../widgets/view_hooks.js";
+import { get, post } from "../data/api.js";
+import { QUICK } from "../rules/columns.js";
+import { waiting } from "../inbox/inbox_list.js";
+import { useCommands } from "../widgets/keys.js";
 import { Menu, useMenuCommands } from "./menu.js";
-import { go, to } from "./places.js";
-import { setFilter, state, tally, touch, useRead, useTopics } from "./store.js";
-import { bytes, clock, money, some, span, tokens, visible } from "./text.js";
-import { State, attempt, note } from "./ui.js";
+import { go, to } from "../data/routes.js";
+import { setFilter, state, tally, touch, useRead, useTopics } from "../data/store.js";
+import { bytes, clock, money, some, span, tokens, visible } from "../rules/text.js";
+import { State, attempt, note } from "../widgets/ui.js";
+/** @import { Ending, ViewPlace, Whereabouts } from "types/page.js" */
+/** @import { Child } from "types/vendor/preact.js" */
 
+/** @type {Record<string, string>} */
 const SIGNS = { needs: "needs-you", working: "working", review: "review", merging: "merging", failed: "failed" };
-const isPhone = () => matchMedia("(max-width: 760px)").matches;
 
 // Counts
 
-/** Narrow the board to what a count counts, or show all again; on a phone what needs a person is the inbox. */
+/**
+ * Narrow the board to what a count counts, or show all again; on a phone what needs a person is the inbox.
+ * @param {string} name
+ */
 function narrow(name) {
-  if (name === "needs" && isPhone()) return go("inbox");
+  if (name === "needs" && isNarrow()) return go("inbox");
   const already = state.filter.quick === name && location.hash.startsWith("#/board");
   setFilter({ quick: already ? null : name });
   if (!already) go("board");
 }
 
+/** @param {{ where: Whereabouts }} props */
 function Counts({ where }) {
   useTopics("tasks", "sessions", "inbox", "filter", "fleet");
+  /** @type {Record<string, number>} */
   const counts = { ...tally(), needs: waiting().length };
-  return html`<div class="counts" role="group" aria-label="Filter the board">
+  return html`<div class="counts row" role="group" aria-label="Filter the board">
     ${Object.entries(QUICK).map(([name, { title }]) => {
       const pressed = where.place === "board" && state.filter.quick === name;
       return html`<button type="button" key=${name} class=${`count-button of-${name} ${counts[name] ? "" : "none"}`} aria-pressed=${pressed} onClick=${() => narrow(name)} title=${pressed ? "Show all again" : `Show only what is counted here`}>
@@ -38,7 +46,10 @@ function Counts({ where }) {
 
 // What it costs, what it is limited by, what the machine bears
 
-/** A bar of how much of something is used, with its words; from `warn` on it looks like a warning, null is never one. */
+/**
+ * A bar of how much of something is used, with its words; from `warn` on it looks like a warning, null is never one.
+ * @param {{ share: number | null, warn?: number | null, label: string, children: Child }} props
+ */
 function Bar({ share, warn = 0.8, label, children }) {
   const part = Math.max(0, Math.min(1, share || 0));
   const level = warn === null || part < warn ? "" : part >= 1 ? "full" : "warned";
@@ -67,8 +78,10 @@ function Spent() {
 function Limits() {
   useTopics("machine");
   if (!state.limits.length) return null;
-  return html`<span class="limits">${state.limits.map(({ agent, until, what }) => html`<span key=${agent} class="limit" title=${visible(what ?? "", 300)}>
-    <${State} name="limited" /><bdi>${visible(agent, 40)}</bdi> limited${until ? html`, resets <b>${clock(until)}</b>` : ""}</span>`)}</span>`;
+  return html`<span class="limits">${state.limits.map(
+    ({ agent, until, what }) => html`<span key=${agent} class="limit" title=${visible(what ?? "", 300)}>
+    <${State} name="limited" /><bdi>${visible(agent, 40)}</bdi> limited${until ? html`, resets <b>${clock(until)}</b>` : ""}</span>`,
+  )}</span>`;
 }
 
 function Machine() {
@@ -77,19 +90,17 @@ function Machine() {
   if (!machine) return null;
   return html`<span class="machine">
     ${machine.cpu !== null && html`<${Bar} share=${machine.cpu} warn=${null} label=${`CPU ${Math.round(machine.cpu * 100)} %`}>CPU<//>`}
-    ${machine.memory_total && html`<${Bar} share=${machine.memory / machine.memory_total} warn=${0.9} label=${`Memory: ${bytes(machine.memory)} of ${bytes(machine.memory_total)}`}>Mem<//>`}
+    ${machine.memory_total && machine.memory !== null && html`<${Bar} share=${machine.memory / machine.memory_total} warn=${0.9} label=${`Memory: ${bytes(machine.memory)} of ${bytes(machine.memory_total)}`}>Mem<//>`}
   </span>`;
 }
 
 // The connection
 
-const LINKS = { live: "live", connecting: "connecting", lost: "lost", unknown: "unknown" };
-
 function Link() {
   useTopics("connection");
   const { state: name, end } = state.connection;
   const meant = name === "lost" && end !== null && end.why !== "died";
-  return html`<span class=${`link link-${meant ? "stopped" : name}`} title=${name === "live" ? "Connected: what happens shows at once" : "Not connected"}><i aria-hidden="true"></i><span>${meant ? "stopped" : LINKS[name]}</span></span>`;
+  return html`<span class=${`link link-${meant ? "stopped" : name}`} title=${name === "live" ? "Connected: what happens shows at once" : "Not connected"}><i aria-hidden="true"></i><span>${meant ? "stopped" : name}</span></span>`;
 }
 
 /** Says that the connection is lost, since when, and what is shown meanwhile; and that all is caught up when it is back. */
@@ -103,7 +114,8 @@ export function Banner() {
     const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
     return () => {
       clearInterval(timer);
-      if (state.connection.state === "live" && Date.now() / 1000 - since > GRACE) note(`Connected again after ${span(Date.now() / 1000 - since)}: all that happened meanwhile is here.`);
+      if (state.connection.state === "live" && Date.now() / 1000 - since > GRACE)
+        note(`Connected again after ${span(Date.now() / 1000 - since)}: all that happened meanwhile is here.`);
     };
   }, [lost]);
   const gone = now - state.connection.since;
@@ -111,10 +123,11 @@ export function Banner() {
   const known = state.heard ? `; showing what was known at ${clock(state.heard)}` : "";
   const { end } = state.connection;
   if (end !== null) return html`<${Ended} end=${end} gone=${gone} known=${known} />`;
-  return html`<div class="banner-place" role="alert"><p class="banner"><${State} name="stalled" /><span><b>Connection lost</b> <span aria-hidden="true">${span(gone)} ago</span>${known}; trying again. <span class="soft">Agents go on without this page.</span></span></p></div>`;
+  return html`<div class="banner-place" role="alert"><p class="banner row"><${State} name="stalled" /><span><b>Connection lost</b> <span aria-hidden="true">${span(gone)} ago</span>${known}; trying again. <span class="soft">Agents go on without this page.</span></span></p></div>`;
 }
 
 const GRACE = 1;
+/** @type {Record<string, string>} */
 const ENDS = {
   stopped: "covey was stopped",
   unneeded: "covey has ended, with the covey run that had started it",
@@ -122,41 +135,54 @@ const ENDS = {
   died: "covey has ended without a word: its daemon has died, or the way to it is cut",
 };
 
-/** Says how the daemon ended, who works on without it, and how to go on. */
+/**
+ * Says how the daemon ended, who works on without it, and how to go on.
+ * @param {{ end: Ending, gone: number, known: string }} props
+ */
 function Ended({ end: { why, agents }, gone, known }) {
   const died = why === "died";
   const workOn = agents ? `${some(agents, "agent")} ${agents === 1 ? "works" : "work"} on without it. ` : "";
-  return html`<div class="banner-place" role="alert"><p class=${died ? "banner" : "banner calm"}><${State} name=${died ? "stalled" : "stopped"} /><span><b>${ENDS[why] ?? ENDS.stopped}</b> <span aria-hidden="true">${span(gone)} ago</span>${known}. <span class="soft">${workOn}Type <code>covey up</code> in the repository to go on; this page comes back by itself.${died ? html` <code>covey up --service</code> keeps it alive.` : ""}</span></span></p></div>`;
+  return html`<div class="banner-place" role="alert"><p class=${died ? "banner row" : "banner row calm"}><${State} name=${died ? "stalled" : "stopped"} /><span><b>${ENDS[why] ?? ENDS.stopped}</b> <span aria-hidden="true">${span(gone)} ago</span>${known}. <span class="soft">${workOn}Type <code>covey up</code> in the repository to go on; this page comes back by itself.${died ? html` <code>covey up --service</code> keeps it alive.` : ""}</span></span></p></div>`;
 }
 
 // The switch
 
+/** @param {boolean} paused */
 async function turn(paused, mayUndo = true) {
   state.paused = paused; // shown at once, and set right if it fails
   touch("fleet");
   const row = await attempt(() => post(paused ? "/api/pause" : "/api/resume"));
-  state.paused = row === undefined ? !paused : row.paused;
+  state.paused = row ? row.paused : !paused;
   touch("fleet");
-  if (row !== undefined) note(paused ? "Everything stands still: no agent works, nothing lands." : "All go on.", { undo: mayUndo ? () => turn(!paused, false) : null });
+  if (row !== undefined)
+    note(paused ? "Everything stands still: no agent works, nothing lands." : "All go on.", {
+      undo: mayUndo ? () => turn(!paused, false) : null,
+    });
 }
 
 function Switch() {
   useTopics("fleet");
-  useCommands([{ label: "Pause all, or go on", group: "Fleet", keys: "P", usual: true, run: () => turn(!state.paused) }], []);
+  useCommands(
+    [{ label: "Pause all, or go on", group: "Fleet", keys: "P", usual: true, run: () => turn(!state.paused) }],
+    [],
+  );
   return state.paused
     ? html`<button type="button" class="button primary switch" onClick=${() => turn(false)}><svg viewBox="0 0 16 16" class="glyph filled" aria-hidden="true"><path d="M5 3.5 12 8 5 12.5Z" /></svg><span>Go on</span></button>`
     : html`<button type="button" class="button switch" onClick=${() => turn(true)}><svg viewBox="0 0 16 16" class="glyph" aria-hidden="true"><path d="M5.5 3.5v9M10.5 3.5v9" /></svg><span>Pause all</span></button>`;
 }
 
-/** The strip. */
+/**
+ * The strip.
+ * @param {{ where: Whereabouts, places: ViewPlace[] }} props
+ */
 export function Strip({ where, places }) {
   useTopics("about", "fleet");
-  const [open, setOpen] = useState(null);
+  const [open, setOpen] = useState(/** @type {string | null} */ (null));
   useMenuCommands(setOpen);
-  return html`<header class=${`strip ${state.paused ? "still" : ""}`}>
-    <a class="brand" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project"><bdi>${visible(state.about.project, 80)}</bdi></span>`}</a>
+  return html`<header class=${`strip row ${state.paused ? "still" : ""}`}>
+    <a class="brand row" href=${to("board")}><svg viewBox="0 0 32 32" class="mark" aria-hidden="true"><path d="M6 20c4-9 9-12 20-12-3 3-4 5-4 8 0 6-5 9-10 9-4 0-6-2-6-5Z" /></svg><strong>covey</strong>${state.about && html`<span class="project one-line"><bdi>${visible(state.about.project, 80)}</bdi></span>`}</a>
     <${Counts} where=${where} />
-    <span class="strip-room"></span>
+    <span class="spring"></span>
     <${Limits} />
     <${Spent} />
     <${Machine} />
@@ -170,6 +196,7 @@ export function Strip({ where, places }) {
 
 // Where one can go
 
+/** @type {Record<string, string>} */
 const ICONS = {
   inbox: "M2 9.5 4 3h8l2 6.5V13H2ZM2 9.5h3.5L7 11h2l1.5-1.5H14",
   board: "M2.5 3h3v10h-3ZM6.5 3h3v6h-3ZM10.5 3h3v8h-3Z",
@@ -184,20 +211,32 @@ function MailBadge() {
   return unread?.length ? html`<span class="badge">${unread.length}<span class="unseen"> unread</span></span>` : null;
 }
 
+/** @param {{ id: string }} props */
 function Badge({ id }) {
   useTopics("inbox", "tasks");
   if (id === "mail") return html`<${MailBadge} />`;
-  const count = id === "inbox" ? waiting().length : id === "review" ? state.columns.lists.get("review").length : id === "queue" ? state.columns.lists.get("merging").length : 0;
-  return count ? html`<span class=${`badge ${id === "inbox" ? "some" : ""}`}>${count}<span class="unseen"> ${id === "inbox" ? "wait for you" : some(count, "task").replace(/^\d+ /, "")}</span></span>` : null;
+  const column = { review: "review", queue: "merging" }[id];
+  const count = id === "inbox" ? waiting().length : column ? state.columns.lists.get(column).length : 0;
+  return count
+    ? html`<span class=${`badge ${id === "inbox" ? "some" : ""}`}>${count}<span class="unseen"> ${id === "inbox" ? "wait for you" : some(count, "task").replace(/^\d+ /, "")}</span></span>`
+    : null;
 }
 
-/** The views: a row under the strip, at the bottom of a phone the four that count and a menu for the rest. */
+/**
+ * The views: a row under the strip, at the bottom of a phone the four that count and a menu for the rest.
+ * @param {{ where: Whereabouts, places: ViewPlace[] }} props
+ */
 export function Tabs({ where, places }) {
   const [open, setOpen] = useState(false);
   const rest = !ON_PHONE.includes(where.place);
   return html`<nav class="tabs" aria-label="Views">
-    ${places.map(({ id, title }) => html`<a key=${id} class=${ON_PHONE.includes(id) ? `on-phone tab-${id}` : "not-on-phone"} href=${to(id)} aria-current=${id === where.place ? "page" : undefined}>
-      ${ICONS[id] && html`<svg viewBox="0 0 16 16" class="glyph tab-icon" aria-hidden="true"><path d=${ICONS[id]} /></svg>`}<span>${title}</span><${Badge} id=${id} /></a>`)}
+    ${places.map(
+      ({
+        id,
+        title,
+      }) => html`<a key=${id} class=${`tab ${ON_PHONE.includes(id) ? `on-phone tab-${id}` : "not-on-phone"}`} href=${to(id)} aria-current=${id === where.place ? "page" : undefined}>
+      ${ICONS[id] && html`<svg viewBox="0 0 16 16" class="glyph tab-icon" aria-hidden="true"><path d=${ICONS[id]} /></svg>`}<span>${title}</span><${Badge} id=${id} /></a>`,
+    )}
     <button type="button" class=${`tab-more ${rest ? "here" : ""}`} aria-haspopup="dialog" aria-expanded=${open} onClick=${() => setOpen(true)}><svg viewBox="0 0 16 16" class="glyph tab-icon" aria-hidden="true"><path d=${ICONS.more} /></svg><span>More</span></button>
   </nav>${open && html`<${Menu} where=${where} places=${places} onClose=${() => setOpen(false)} />`}`;
 }

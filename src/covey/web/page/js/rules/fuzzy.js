@@ -1,8 +1,10 @@
-// How well a text fits what somebody typed, pure and quick: ten thousand texts for each key.
+// How well a text matches what somebody typed; fast enough for ten thousand texts per key.
 
 /**
  * Return how well a text fits some words, 0 if it does not: each word has to be in it, at best at the beginning of
  * one of its words; letters in order but apart count a little.
+ * @param {string} text
+ * @param {string[]} words
  */
 export function fit(text, words) {
   let sum = 0;
@@ -19,9 +21,17 @@ export function fit(text, words) {
   return sum / words.length - Math.min(text.length, 200) / 100 + 10;
 }
 
+/**
+ * @param {string} text
+ * @param {number} at
+ */
 const isStart = (text, at) => " -_/.:(".includes(text[at - 1]);
 
-/** Return a little for letters that come in order, more if they begin words. */
+/**
+ * Return a little for letters that come in order, more if they begin words.
+ * @param {string} text
+ * @param {string} word
+ */
 function scattered(text, word) {
   if (word.length < 2) return 0;
   let at = -1;

@@ -1,6 +1,9 @@
-// When not to make a sound, pure.
+// Whether it is a quiet hour, when the page makes no sound.
 
-/** Say whether a moment lies in quiet hours, which may go over midnight. */
+/**
+ * Say whether a moment lies in quiet hours, which may go over midnight.
+ * @param {{ quiet: boolean, quietFrom: string, quietUntil: string }} props
+ */
 export function isQuiet({ quiet, quietFrom, quietUntil }, at = new Date()) {
   if (!quiet || quietFrom === quietUntil) return false;
   const now = at.getHours() * 60 + at.getMinutes();

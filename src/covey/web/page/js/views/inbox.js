@@ -1,8 +1,8 @@
-// The inbox as a view of its own: the first thing on a phone, and room for long questions on a desk.
+// The inbox as a full view: the start page on a phone, and room for long questions on a desktop.
 import { html } from "../lib.js";
-import { Asks, waiting } from "../inbox.js";
-import { useTopics } from "../store.js";
-import { some } from "../text.js";
+import { Asks, waiting } from "../inbox/inbox_list.js";
+import { useTopics } from "../data/store.js";
+import { some } from "../rules/text.js";
 
 export function View() {
   useTopics("inbox");

@@ -1,6 +1,8 @@
-// Everything that can be done, by key or by name: one list feeds the keyboard, the palette and the help.
-import { useEffect } from "./lib.js";
+// All commands: one list feeds the keyboard, the palette and the help.
+import { useEffect } from "../lib.js";
+/** @import { Command } from "types/page.js" */
 
+/** @type {Set<Command>} */
 const commands = new Set();
 const CHORD = 1500;
 let prefix = "";
@@ -16,6 +18,8 @@ const STILL = 600;
  * `within` (a selector: only while the focus is inside, and then before all others), `unlisted` (not in
  * the palette; "always": nor in the help), `also` (more words that the palette finds it by), `usual` (the palette
  * shows it before others).
+ * @param {Command[]} list
+ * @param {unknown[]} inputs
  */
 export function useCommands(list, inputs) {
   useEffect(() => {
@@ -24,14 +28,33 @@ export function useCommands(list, inputs) {
   }, inputs);
 }
 
+/**
+ * Return what makes commands of a group from their label, their keys and what they do.
+ * @param {string} group
+ */
+export const inGroup =
+  (group) =>
+  /**
+   * @param {string} label
+   * @param {string | string[] | undefined} keys
+   * @param {() => unknown} run
+   * @param {Partial<Command>} [more]
+   * @returns {Command}
+   */
+  (label, keys, run, more = {}) => ({ label, keys, run, group, ...more });
+
 /** Return all commands that can be used now, the latest offered first for the same key. */
 export function offered() {
   return [...commands].reverse().filter((command) => !command.when || command.when());
 }
 
-/** Return a pressed key as commands name it; letters are large by Shift alone, never by Caps Lock. */
+/**
+ * Return a pressed key as commands name it; letters are large by Shift alone, never by Caps Lock.
+ * @param {KeyboardEvent} event
+ */
 function nameOf(event) {
   const key = event.key === " " ? "space" : event.key.toLowerCase();
+  /** @type {string[]} */
   const parts = [];
   if (event.ctrlKey || event.metaKey) parts.push("mod");
   if (event.altKey) parts.push("alt");
@@ -40,15 +63,32 @@ function nameOf(event) {
   return [...parts, event.shiftKey && key.length === 1 && !parts.length ? large : key].join("+");
 }
 
-/** Say whether keys belong to what has the focus: a field, or a terminal. */
+/**
+ * Say whether keys belong to what has the focus: a field, or a terminal.
+ * @param {EventTarget | null} target
+ */
 export function isTyping(target) {
-  return target instanceof Element && target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], [data-keys=own]") !== null;
+  return (
+    target instanceof Element &&
+    target.closest(
+      "input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable], [data-keys=own]",
+    ) !== null
+  );
 }
 
-const isNear = (command, target) => !command.within || (target instanceof Element && target.closest(command.within) !== null);
+/**
+ * @param {Command} command
+ * @param {EventTarget | null} target
+ */
+const isNear = (command, target) =>
+  !command.within || (target instanceof Element && target.closest(command.within) !== null);
 const PRESSES = ["enter", "space"];
 const PRESSED = "button, a[href], summary, [role=menuitem], [role=option]";
 
+/**
+ * @param {EventTarget | null} target
+ * @param {string} name
+ */
 function usableAt(target, name) {
   const near = offered().filter((command) => command.keys && isNear(command, target));
   if (PRESSES.includes(name) && target instanceof Element && target.closest(PRESSED)) return []; // it is pressed itself
@@ -63,6 +103,10 @@ export function hush() {
   deaf = performance.now() + HUSH;
 }
 
+/**
+ * @param {KeyboardEvent} event
+ * @param {number} now
+ */
 function isMeantElsewhere(event, now) {
   if (now < deaf && !isTyping(event.target)) {
     deaf = Math.max(deaf, now + STILL);
@@ -72,6 +116,7 @@ function isMeantElsewhere(event, now) {
   return event.repeat && event.key === held;
 }
 
+/** @param {KeyboardEvent} event */
 function take(event) {
   if (event.defaultPrevented || event.isComposing || ["Shift", "Control", "Alt", "Meta"].includes(event.key)) return;
   const now = performance.now();
@@ -82,13 +127,19 @@ function take(event) {
   const whole = prefix && event.timeStamp - since < CHORD ? `${prefix} ${name}` : name;
   const usable = usableAt(event.target, name).filter((command) => !typing || command.always);
   const open = document.querySelector("dialog[open]");
-  const found = usable.find((command) => [command.keys].flat().includes(whole) && (!open || command.always || command.inDialog));
+  const found = usable.find(
+    (command) => [command.keys].flat().includes(whole) && (!open || command.always || command.inDialog),
+  );
   if (found) {
     prefix = "";
     event.preventDefault();
     if (!HELD.test(whole)) held = event.key; // held on, it is no letter either where the command leads
     if (!event.repeat || HELD.test(whole)) found.run(event);
-  } else if (!typing && !open && usable.some((command) => [command.keys].flat().some((keys) => keys.startsWith(`${whole} `)))) {
+  } else if (
+    !typing &&
+    !open &&
+    usable.some((command) => [command.keys ?? []].flat().some((keys) => keys.startsWith(`${whole} `)))
+  ) {
     prefix = whole;
     since = event.timeStamp;
   } else {
@@ -101,14 +152,31 @@ export function begin() {
   document.addEventListener("keydown", take);
 }
 
-const SIGNS = { mod: navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl", arrowup: "↑", arrowdown: "↓", arrowleft: "←", arrowright: "→", enter: "Enter", escape: "Esc", space: "Space", shift: "Shift", alt: "Alt", pagedown: "Page Down", pageup: "Page Up", home: "Home", end: "End", delete: "Delete", backspace: "Backspace", tab: "Tab" };
+/** @type {Record<string, string>} */
+const SIGNS = {
+  mod: navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl",
+  arrowup: "↑",
+  arrowdown: "↓",
+  arrowleft: "←",
+  arrowright: "→",
+  escape: "Esc",
+  pagedown: "Page Down",
+  pageup: "Page Up",
+};
 
+/** @param {string} key */
+const capital = (key) => key[0].toUpperCase() + key.slice(1);
+
+/** @param {string} chord */
 function spellChord(chord) {
   const parts = chord === "+" ? ["+"] : chord.split("+");
-  return parts.map((key) => SIGNS[key] ?? (parts.length > 1 && key.length === 1 ? key.toUpperCase() : key)).join("+");
+  return parts.map((key) => SIGNS[key] ?? (parts.length > 1 || key.length > 1 ? capital(key) : key)).join("+");
 }
 
-/** Return keys as people read them. */
+/**
+ * Return keys as people read them.
+ * @param {string | string[]} keys
+ */
 export function spell(keys) {
   return [keys].flat()[0].split(" ").map(spellChord).join(" then ");
 }

@@ -1,0 +1,1 @@
+"""Codex, with and without a terminal."""

@@ -1,0 +1,1 @@
+"""The verbs that read and care for what happened."""

@@ -1,0 +1,175 @@
+"""The verbs of the one cleaner: what is kept for how long, what has had its time, and removing that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from covey.app.context import Call, Context
+from covey.app.fleet.sessions import note_rescued
+from covey.app.history.clearing import Cleared, Clearing
+from covey.app.history.leftovers import FOUND_ON_DISK, find, gather
+from covey.app.shapes.forms import Answered, Nothing
+from covey.app.verbs import verb
+from covey.core.history.retention import ANSWERS_KEPT_S, RULES, RetainedKind
+from covey.core.people.rights import OWNER_ONLY
+from covey.errors import Unavailable
+from covey.git.project import Project
+from covey.store.engine.audit import prunable, prune
+from covey.values import dataclass
+
+SHOWN = 100
+"""The things of each kind that are told by name."""
+
+
+class CleanRow(Struct, frozen=True, kw_only=True):
+    """One thing that goes, or went: its bytes, since when it is as it is, and why; `left` says why it is still there.
+
+    `rescue`: the name under which is kept what git would have lost of it.
+    """
+
+    name: str
+    bytes: int
+    at: float
+    why: str
+    left: str = ""
+    rescue: str | None = None
+
+
+class CleanKind(Answered, frozen=True, kw_only=True):
+    """One kind of thing: where it lies, how long it is kept, by which settings, and what of it goes, or went.
+
+    `count`, `bytes` and `oldest` tell of all, `some` has the oldest of them. `by`: who removes it, `proof`: by what
+    covey knows that it is its own.
+    """
+
+    kind: str
+    where: str
+    kept: str
+    settings: tuple[str, ...]
+    proof: str
+    by: str
+    count: int
+    bytes: int
+    oldest: float | None
+    some: tuple[CleanRow, ...]
+
+
+class Cleaning(Struct, frozen=True, kw_only=True):
+    """What is kept, kind by kind, and whether what had its time was removed or is only shown.
+
+    `left` is how much of it is still there although it should have been removed.
+    """
+
+    done: bool
+    count: int
+    bytes: int
+    left: int
+    kinds: tuple[CleanKind, ...]
+
+
+def _look(call: Call, asked: Nothing) -> Callable[[], list[Cleared]] | None:
+    context, project = call.context, call.context.repository
+    return None if project is None else lambda: look(context, project)
+
+
+def _act(call: Call, asked: Nothing) -> Callable[[], list[Cleared]] | None:
+    context, project = call.context, call.context.repository
+    return None if project is None else lambda: clear(context, project)
+
+
+def look(context: Context, project: Project) -> list[Cleared]:
+    """Return what on disk has had its time, and change nothing."""
+    return [Cleared(each) for each in find(gather(context, project, FOUND_ON_DISK), FOUND_ON_DISK)]
+
+
+def clear(context: Context, project: Project, only: Iterable[RetainedKind] | None = None) -> list[Cleared]:
+    """Remove what on disk has had its time, and say what became of each."""
+    kinds = FOUND_ON_DISK if only is None else tuple(only)
+    records = gather(context, project, kinds)
+    return Clearing(records, context).clear(find(records, kinds))
+
+
+@verb("clean.show", "GET /api/clean", Nothing, Cleaning, may=OWNER_ONLY, long=True, ahead=_look)
+def show(call: Call, asked: Nothing) -> Cleaning:
+    """Show what is kept for how long, and what has had its time; nothing is removed."""
+    return _told(_found(call), _old_rows(call), done=False)
+
+
+@verb("clean.run", "POST /api/clean", Nothing, Cleaning, may=OWNER_ONLY, long=True, ahead=_act)
+def run(call: Call, asked: Nothing) -> Cleaning:
+    """Remove what has had its time; a worktree without a session is rescued first, and what is in use stays."""
+    found, past, keep = _found(call), _old_rows(call), call.context.config.log
+    if past[RetainedKind.ANSWER].count:
+        call.tx.forget_answers(call.tx.now - ANSWERS_KEPT_S)
+    if past[RetainedKind.TEXT].count:
+        prune(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+    for each in found:
+        note_rescued(call, each.leftover.name, each.rescued, None)
+    call.tx.wrote = True  # whoever lost the answer is told again what went, and not that nothing did
+    return _told(found, past, done=True)
+
+
+def _found(call: Call) -> list[Cleared]:
+    if call.seen is None:
+        raise Unavailable("Nothing can be cleaned here.")
+    found: list[Cleared] = call.seen
+    return found
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How much of one kind goes: the number of things, their bytes, and since when the oldest is there."""
+
+    count: int
+    size: int
+    oldest: float | None = None
+
+
+def _old_rows(call: Call) -> dict[RetainedKind, Tally]:
+    """Return how many rows of the store have had their time."""
+    keep = call.context.config.log
+    count, size, oldest = call.tx.old_answers(call.tx.now - ANSWERS_KEPT_S)
+    texts = prunable(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
+    return {
+        RetainedKind.ANSWER: Tally(count, size, oldest if count else None),
+        RetainedKind.TEXT: Tally(len(texts), sum(each for _, each in texts)),
+    }
+
+
+def _told(found: Sequence[Cleared], in_store: dict[RetainedKind, Tally], *, done: bool) -> Cleaning:
+    by_kind: dict[RetainedKind, list[Cleared]] = {kind: [] for kind in RULES}
+    for each in found:
+        by_kind[each.leftover.kind].append(each)
+    kinds = tuple(_kind(kind, some, in_store.get(kind) or _tally(some)) for kind, some in by_kind.items())
+    return Cleaning(
+        done=done,
+        count=sum(each.count for each in kinds),
+        bytes=sum(each.bytes for each in kinds),
+        left=sum(bool(each.left) for each in found),
+        kinds=kinds,
+    )
+
+
+def _tally(found: Sequence[Cleared]) -> Tally:
+    things = [each.leftover for each in found if not each.left]
+    return Tally(len(things), sum(each.size for each in things), min((each.at for each in things), default=None))
+
+
+def _kind(kind: RetainedKind, found: Sequence[Cleared], tally: Tally) -> CleanKind:
+    first = sorted(found, key=lambda each: (not each.left, each.leftover.at))[:SHOWN]
+    return CleanKind.of(
+        RULES[kind],
+        kind=kind,
+        count=tally.count,
+        bytes=tally.size,
+        oldest=tally.oldest,
+        some=tuple(_row(each) for each in first),
+    )
+
+
+def _row(each: Cleared) -> CleanRow:
+    thing = each.leftover
+    saved = each.rescued.name if each.rescued is not None else None
+    return CleanRow(name=thing.name, bytes=thing.size, at=thing.at, why=thing.why, left=each.left, rescue=saved)

@@ -1,0 +1,1 @@
+"""The verbs of people: mail, questions, comments, devices, proposals."""

@@ -1,0 +1,1 @@
+"""What every command stands on: words and options, the client, output."""

@@ -1,0 +1,1 @@
+"""Commands by which people and agents talk and decide."""

@@ -1,0 +1,1 @@
+"""The rules of costs: what runs spent, and what they may spend."""

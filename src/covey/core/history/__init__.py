@@ -1,0 +1,1 @@
+"""The rules of history: how events, transcripts and actions are told to people."""

@@ -1,0 +1,1 @@
+"""The rules between people and agents: mail, questions, permits, rights, and what waits for a person."""

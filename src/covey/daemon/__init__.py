@@ -1,0 +1,1 @@
+"""The daemon of one project: `python -m covey.daemon FOLDER`."""

@@ -1,0 +1,1 @@
+"""The guard: hooks that reach a session's git, and what it is about to commit."""

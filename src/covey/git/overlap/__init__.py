@@ -1,0 +1,1 @@
+"""Where open branches come close to each other."""

@@ -1,0 +1,1 @@
+"""Worktrees and checkouts: made, used again, looked at, removed."""

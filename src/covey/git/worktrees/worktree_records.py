@@ -1,0 +1,188 @@
+"""Which worktrees covey made, by the records in its state folder, and what stands at their places now.
+
+A record is written before git makes a worktree and removed after it is gone: what has no record is somebody else's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from covey import files
+from covey.errors import Invalid, Refused
+from covey.git.folder_identity import Identity, Replaced, mounted_in, read_identity, why_not, why_not_entry
+from covey.git.locks import held
+from covey.git.project import Project
+from covey.git.worktrees import worktree_admin
+from covey.values import dataclass
+
+UNREADABLE = (ValueError, KeyError, TypeError)
+"""What reading a record that a crash cut off raises."""
+_FOLDER_NAME = re.compile(r"\.?[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What we know of a worktree that we made, or had begun to make."""
+
+    name: str
+    path: Path
+    id: str
+    made: Identity | None = None
+    """Which folder the checkout is, and which the entry; None until both are made."""
+    entry_made: Identity | None = None
+
+
+def read(project: Project, file: Path) -> Record:
+    """Return what a record says; fails with OSError if it is not there, and with one of UNREADABLE if it is cut off."""
+    said = json.loads(file.read_bytes())
+    # Relative to the repository, so that both may move together.
+    path = Path(os.path.normpath(project.common / said["path"]))
+    made, entry_made = read_identity(said.get("made")), read_identity(said.get("entry_made"))
+    return Record(file.name.removesuffix(".made"), path, said["id"], made, entry_made)
+
+
+class WorktreeRecords:
+    """The records of one project's worktrees, and their locks."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        self.project = project
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        """Return where a worktree is, or would be made."""
+        record = self._record(name)
+        return self.folder / name if record is None else record.path
+
+    def is_known(self, name: str) -> bool:
+        """Say whether covey made this worktree, or meant to; what lies at its place otherwise is somebody else's."""
+        return self._record(name) is not None
+
+    def names(self) -> Sequence[str]:
+        """Return the names of the worktrees that covey made, or meant to."""
+        return [record.name for record in self._all_records()]
+
+    def git_dir(self, name: str) -> Path | None:
+        """Return the folder in which git keeps index and HEAD of a worktree, or None if there is none."""
+        record = self._record(name)
+        return None if record is None else self._entry(record)
+
+    def is_proven(self, name: str) -> bool:
+        """Say whether a record names the very folders that covey made, and not only that it meant to make some."""
+        record = self._record(name)
+        return record is not None and record.made is not None and record.entry_made is not None
+
+    def why_not_ours(self, name: str) -> str | None:
+        """Say why what stands at the place of a worktree must not be touched; None if it may, or nothing is there."""
+        record = self._record(name)
+        return None if record is None else self._why_not(record)
+
+    def _entry_folder(self, record: Record) -> Path:
+        return self.project.common / "worktrees" / record.id
+
+    def _why_not(self, record: Record) -> str | None:
+        common, entry = self.project.common, self._entry_folder(record)
+        why = why_not(record.path, record.made, common) or why_not_entry(entry, record.entry_made, common)
+        if why is None and (mounted := mounted_in(record.path)) is not None:
+            why = f"{mounted} is a mount: what is in it is not the worktree's"
+        return why
+
+    def _must_be_ours(self, record: Record) -> None:
+        why = self._why_not(record)
+        if why is not None:
+            raise Replaced(f"{why}.", hint="covey leaves it alone, and makes another worktree for the next run.")
+
+    def ours(self, name: str) -> Path | None:
+        """Return where a worktree is, None if there is none; refuse if something else stands there."""
+        record = self._record(name)
+        if record is None or not os.path.lexists(record.path):
+            return None
+        self._must_be_ours(record)
+        entry = self._entry_folder(record)
+        if entry.is_dir():
+            worktree_admin.lead_home(entry)
+        return record.path
+
+    def _entry(self, record: Record) -> Path | None:
+        """Return git's folder of a worktree that we made, or None if it is gone or has become another's."""
+        entry = self._entry_folder(record)
+        if entry.is_symlink() or not entry.is_dir():
+            return None
+        place = worktree_admin.place(entry)
+        if place is None or place == record.path:
+            return entry
+        # The repository may have moved together with its worktrees; then both still name each other.
+        pointed = worktree_admin.pointed_at(record.path)
+        has_moved = not os.path.lexists(place / ".git") and pointed is not None and Path(pointed).name == record.id
+        return entry if has_moved else None
+
+    def _was_never_made(self, record: Record) -> bool:
+        """Say whether we only meant to make a worktree, and what stands at its place is somebody else's."""
+        if record.made is not None or self._entry(record) is not None or not os.path.lexists(record.path):
+            return False
+        try:
+            return self._is_foreign(record)
+        except OSError:
+            return True  # we may not even look
+
+    def _is_foreign(self, record: Record) -> bool:
+        """Say whether a checkout has taken the place of ours: another repository, or another's worktree."""
+        pointed = worktree_admin.pointed_at(record.path)
+        is_ours = pointed is None or Path(pointed).name == record.id
+        is_repository = (record.path / ".git").is_dir()
+        return is_repository or not is_ours or (os.path.lexists(record.path) and not record.path.is_dir())
+
+    def _must_not_be_foreign(self, record: Record) -> None:
+        """Refuse a checkout that has taken the place of ours."""
+        if self._is_foreign(record):
+            raise Refused(f"{record.path} is no longer a worktree of covey's.", hint="Move it away, then try again.")
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[int]:
+        with held(self._lock_file(_checked(name))) as lock:
+            yield lock
+
+    def _lock_file(self, name: str) -> Path:
+        return self.project.records / f"{name}.lock"
+
+    def _record_file(self, name: str) -> Path:
+        return self.project.records / f"{name}.made"
+
+    def _record(self, name: str) -> Record | None:
+        try:
+            return read(self.project, self._record_file(_checked(name)))
+        except FileNotFoundError:
+            return None
+        except UNREADABLE:
+            # Cut off by a crash of the machine: that it exists still says that we made this one.
+            path = self.folder / name
+            entries = worktree_admin.entries(self.project.common)
+            found = (entry for entry in entries if worktree_admin.place(entry) == path)
+            return Record(name, path, next((entry.name for entry in found), plain_id(name)))
+
+    def _write_record(self, record: Record) -> None:
+        said: dict[str, object] = {"id": record.id, "path": os.path.relpath(record.path, self.project.common)}
+        if record.made is not None and record.entry_made is not None:
+            said |= {"made": asdict(record.made), "entry_made": asdict(record.entry_made)}
+        files.write_whole(self._record_file(record.name), json.dumps(said) + "\n")
+
+    def _all_records(self) -> Sequence[Record]:
+        names = sorted(file.name.removesuffix(".made") for file in self.project.records.glob("*.made"))
+        found = (self._record(name) for name in names if _FOLDER_NAME.match(name))
+        return [record for record in found if record is not None]
+
+
+def _checked(name: str) -> str:
+    if not _FOLDER_NAME.match(name):
+        raise Invalid(f"{name!r} cannot be the name of a worktree.", hint="Letters, digits, dots, dashes, underscores.")
+    return name
+
+
+def plain_id(name: str) -> str:
+    """Return the name of a worktree as git would name its folder of it."""
+    return re.sub(r"\.lock\Z", "-lock", re.sub(r"\A\.", "-", name.replace("..", "--"))).rstrip(".")

@@ -1,0 +1,1 @@
+"""All SQL, by room: each a part of a transaction."""
