@@ -168,6 +168,21 @@ def test_a_diff_is_walked_through_commented_and_left_by_keyboard(desk: Page, pla
     expect(desk.locator(".waiting-link").first).to_be_visible()
 
 
+def test_a_key_works_as_soon_as_what_it_is_for_is_drawn(desk: Page) -> None:
+    desk.goto("/#/review")
+    expect(desk.locator(".waiting-link").first).to_be_visible()
+    go(desk, "j Enter")
+    expect(desk.locator(".line").first).to_be_visible()
+    desk.evaluate("""() => new MutationObserver((_, watcher) => {
+      if (!document.querySelector(".cursor")) return;
+      watcher.disconnect();
+      document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "c", bubbles: true, cancelable: true }));
+    }).observe(document.body, { subtree: true, childList: true, attributes: true })""")
+    go(desk, "]")
+    expect(desk.get_by_role("textbox", name=re.compile("Comment on"))).to_be_focused()
+    go(desk, "Escape")
+
+
 def test_a_terminal_lets_one_out(desk: Page) -> None:
     desk.goto("/#/sessions/pia")
     expect(desk.locator(".xterm-rows")).to_contain_text("Editing")

@@ -1,5 +1,5 @@
 // All commands: one list feeds the keyboard, the palette and the help.
-import { useEffect } from "../lib.js";
+import { useLayoutEffect } from "../lib.js";
 /** @import { Command } from "types/page.js" */
 
 /** @type {Set<Command>} */
@@ -22,7 +22,8 @@ const STILL = 600;
  * @param {unknown[]} inputs
  */
 export function useCommands(list, inputs) {
-  useEffect(() => {
+  // With the drawing: who sees what a key is for can press it at once.
+  useLayoutEffect(() => {
     for (const command of list) commands.add(command);
     return () => list.forEach((command) => commands.delete(command));
   }, inputs);
