@@ -492,8 +492,10 @@ def _beside(yard: Yard, order: Order) -> tuple[threading.Thread, list[Outcome]]:
 def test_a_gate_that_nobody_wants_any_more_is_ended_and_says_nothing(yard: Yard) -> None:
     thread, ended = _beside(yard, yard.order("sleep 98764"))
     wait_until(lambda: bool(alive("98764")), "the gate")
-    asyncio.run_coroutine_threadsafe(yard.gates.stop("gate-1"), yard.loop).result(PATIENCE)
+    stopping = asyncio.run_coroutine_threadsafe(yard.gates.stop("gate-1"), yard.loop)
     thread.join(PATIENCE)
+    # The loop stands still once the gate has ended, which may be before its end was told to who asked for it.
+    yard.loop.run_until_complete(asyncio.wait_for(asyncio.wrap_future(stopping, loop=yard.loop), PATIENCE))
     assert (ended[0].passed, ended[0].fingerprint) == (None, "")
     assert "nobody wanted it" in ended[0].why
     assert alive("98764") == []
