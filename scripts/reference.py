@@ -13,7 +13,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from typing import Any
 import msgspec
 
 from covey import config, errors
-from covey.app.verbs import VERBS
+from covey.app.shapes.forms import As
+from covey.app.verbs import VERBS, Verb
 from covey.cli import main as main_module
 from covey.cli.board.task import NOTHING_WAITS_EXIT
 from covey.core.events import noun
@@ -451,17 +452,25 @@ def _cell(folders: dict[tuple[str, str], list[str]], floor: str, room: str) -> s
 
 def routes() -> str:
     """Return the table of verbs by which the command line asks a daemon without importing any of them."""
-    lines = [
-        f'    "{name}": "{verb.method} {verb.path}{" owner" if verb.may == OWNER_ONLY else ""}",'
-        for name, verb in sorted(VERBS.items())
-    ]
+    lines = [f'    "{name}": "{" ".join(_route(verb))}",' for name, verb in sorted(VERBS.items())]
     return "\n".join([ROUTES_HEAD, *lines, "}\n"])
+
+
+def _route(verb: Verb) -> Iterator[str]:
+    """Yield how a verb is asked: method, path, and in a word what a session may not do there."""
+    yield verb.method
+    yield verb.path
+    if verb.may == OWNER_ONLY:
+        yield "owner"
+    elif issubclass(verb.asked, As):
+        yield "as"
 
 
 ROUTES_HEAD = '''\
 """Where each verb is asked over REST, so that a command with a daemon need not import the verbs.
 
 Made by scripts/reference.py from the verbs; `make docs` writes it again. "owner": no session may ask it.
+"as": it says for whom it is asked, and a session asks for itself alone.
 """
 
 from __future__ import annotations

@@ -60,23 +60,23 @@ export interface AnswerQuestion {
   about?: string | null;
 }
 
-/** Who asks. */
+/** For whom it is asked: a session asks for itself alone. A filter of rows by session is no such field. */
 export interface As {
   session?: string | null;
 }
 
 /** What a session's git is about to push: the remote by name or address, and its refs as git's refspecs name them. */
 export interface AskPush {
+  session?: string | null;
   remote: string;
   refs: string[];
-  session?: string | null;
 }
 
 /** What an agent asks the person in charge, and the answers that it proposes. */
 export interface AskQuestion {
+  session?: string | null;
   text: string;
   choices?: string[];
-  session?: string | null;
 }
 
 /** A line of a file: its text, the commit that brought it, and the task and merge that are known of that. */
@@ -1381,9 +1381,9 @@ export interface SendComments {
 
 /** A message to a session, role:NAME, everyone or owner; with `wake` a session that covey runs is told at once. */
 export interface SendMail {
+  session?: string | null;
   to: string;
   text: string;
-  session?: string | null;
   subject?: string | null;
   task?: string | null;
   wants_ack?: boolean;
@@ -1527,8 +1527,8 @@ export interface StripRun {
 
 /** A lease on path globs or names such as port:3000; `ttl` in seconds. */
 export interface TakeLease {
-  resources: string[];
   session?: string | null;
+  resources: string[];
   shared?: boolean;
   ttl?: number | null;
   task?: string | null;

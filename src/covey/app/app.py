@@ -11,6 +11,7 @@ from covey.app.context import Call, Context, Principal
 from covey.app.fleet import sessions
 from covey.app.fleet.heartbeats import DAEMON, of_session
 from covey.app.people import ownership, proposals, session_limits
+from covey.app.shapes.forms import As
 from covey.app.verbs import Page, Verb
 from covey.core.fleet.sessions import COVEY
 from covey.core.history.retention import ANSWERS_KEPT_S
@@ -105,9 +106,8 @@ class App:
         try:
             return _answer(call, verb, asked, params)
         except CoveyError:
-            name = getattr(asked, "session", None)
-            if name is not None and call.who.is_owner:
-                self.context.pulses.hear(of_session(name))
+            if isinstance(asked, As) and asked.session is not None and call.who.is_owner:
+                self.context.pulses.hear(of_session(asked.session))
             raise
 
     def ahead(

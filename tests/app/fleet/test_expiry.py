@@ -12,7 +12,7 @@ from covey.app.fleet import sessions
 from covey.app.fleet.heartbeats import NOTED_EVERY
 from covey.core.figures import span
 from covey.core.fleet.sessions import Session, SessionKind
-from covey.errors import NotFound, Refused
+from covey.errors import CoveyError, NotFound, Refused
 from tests.worlds.boards import Principal, World
 
 RUN, OUTSIDE = 60.0, 3600.0
@@ -59,6 +59,17 @@ def test_who_was_just_heard_of_is_not_read_again_to_see_whether_it_is_silent(
     world.clock.run(RUN)
     world.app.context.pulses.look()
     assert (world.do(sessions.sweep), read) == (0, ["worker"])
+
+
+def test_a_refused_request_for_a_session_is_a_sign_of_its_life_and_a_filter_by_it_is_none(world: World) -> None:
+    heard: list[str] = []
+    world.app.context.pulses.hear = heard.append  # type: ignore[method-assign]
+    with pytest.raises(CoveyError):
+        world.ask("task.list", session="worker", after="T-99")
+    assert heard == []
+    with pytest.raises(CoveyError):
+        world.ask("task.claim", session="worker", id="T-99")
+    assert heard == ["session:worker"]
 
 
 def test_a_persons_claim_never_expires(world: World) -> None:

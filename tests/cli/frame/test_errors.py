@@ -79,6 +79,8 @@ def test_a_run_speaks_only_for_itself_and_only_over_http(shell: Shell) -> None:
     run = {"COVEY_TOKEN": "secret", "COVEY_URL": "http://127.0.0.1:9"}
     assert "Leave --as out" in shell.fails(6, "task", "next", "--as", "ada", env=run)
     assert "Leave --as out" in shell.fails(6, "mail", "inbox", "--as", "ada", env=run)
+    for filtered in (["session", "logs", "ada", "--runs"], ["lease", "list", "--session", "ada"]):
+        assert "No daemon answers" in shell.fails(7, *filtered, env=run), filtered
     for words in (
         ["init"], ["up"], ["down"], ["log", "rebuild"], ["log", "verify"], ["proposal", "accept", "proposal-1"],
         ["merge", "land", "merge-1", "HEAD"], ["session", "token", "ada"], ["session", "new", "ada"],

@@ -11,7 +11,7 @@ from covey.app.context import Call
 from covey.app.fleet.sessions import alert
 from covey.app.people.mail import post
 from covey.app.people.questions import ask_from_shell, covering
-from covey.app.shapes.forms import Asked, Name, form
+from covey.app.shapes.forms import As, form
 from covey.app.verbs import verb
 from covey.core.fleet.runs import Run
 from covey.core.fleet.sessions import COVEY, OWNER
@@ -29,7 +29,7 @@ ONE_WORD = "must be one word"
 PushedRef = Annotated[str, form(r"[+:]?[^\s\x00-\x20\x7f]+", "must be a ref", min_length=1, max_length=1000)]
 
 
-class AskPush(Asked, frozen=True, kw_only=True):
+class AskPush(As, frozen=True, kw_only=True):
     """What a session's git is about to push: the remote by name or address, and its refs as git's refspecs name them.
 
     A branch stands by its bare name; `+` before a ref moves it by force, `:` deletes it.
@@ -37,7 +37,6 @@ class AskPush(Asked, frozen=True, kw_only=True):
 
     remote: Annotated[str, form(r"[^\s\x00-\x1f\x7f]+", ONE_WORD, min_length=1, max_length=4000)]
     refs: Annotated[list[PushedRef], Meta(min_length=1, max_length=1000)]
-    session: Name | None = None
 
 
 class PushAnswer(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from covey.app.context import Call, find
 from covey.app.people import session_limits
-from covey.app.shapes.forms import Answered, As, Asked, Limit, Name, Seq, TaskId, Title, form
+from covey.app.shapes.forms import Answered, As, Limit, Seq, TaskId, Title, form
 from covey.app.verbs import verb
 from covey.core.fleet.sessions import COVEY, EVERYONE, OWNER, Goal, Session, SessionKind
 from covey.core.fleet.task_updates import Facts
@@ -19,7 +19,7 @@ from covey.core.people.rights import OWN, SHARED
 from covey.errors import CoveyError, NotFound
 
 
-class SendMail(Asked, frozen=True, kw_only=True):
+class SendMail(As, frozen=True, kw_only=True):
     """A message to a session, role:NAME, everyone or owner; with `wake` a session that covey runs is told at once."""
 
     to: Annotated[
@@ -32,17 +32,15 @@ class SendMail(Asked, frozen=True, kw_only=True):
         ),
     ]
     text: Annotated[str, Meta(min_length=1, max_length=65_536)]
-    session: Name | None = None
     subject: Title | None = None
     task: TaskId | None = None
     wants_ack: bool = False
     wake: bool = False
 
 
-class Inbox(Asked, frozen=True, kw_only=True):
+class Inbox(As, frozen=True, kw_only=True):
     """Whose mail, and whether also what was read."""
 
-    session: Name | None = None
     all: bool = False
     limit: Limit = 200
     after: Seq = 0

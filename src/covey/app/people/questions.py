@@ -47,12 +47,11 @@ class ListQuestions(Asked, frozen=True, kw_only=True):
     limit: Limit = 200
 
 
-class AskQuestion(Asked, frozen=True, kw_only=True):
+class AskQuestion(As, frozen=True, kw_only=True):
     """What an agent asks the person in charge, and the answers that it proposes."""
 
     text: Annotated[str, Meta(min_length=1, max_length=4000)]
     choices: Annotated[list[Title], Meta(max_length=20)] = field(default_factory=list)
-    session: Name | None = None
 
 
 class AnswerQuestion(Asked, frozen=True, kw_only=True):

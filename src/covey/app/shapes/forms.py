@@ -61,7 +61,7 @@ class Because(Asked, frozen=True, kw_only=True):
 
 
 class As(Asked, frozen=True, kw_only=True):
-    """Who asks."""
+    """For whom it is asked: a session asks for itself alone. A filter of rows by session is no such field."""
 
     session: Name | None = None
 

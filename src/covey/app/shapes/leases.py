@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from covey.app.shapes.forms import Answered, Asked, Glob, Line, Name, TaskId
+from covey.app.shapes.forms import Answered, As, Asked, Glob, Line, Name, TaskId
 
 
-class TakeLease(Asked, frozen=True, kw_only=True):
+class TakeLease(As, frozen=True, kw_only=True):
     """A lease on path globs or names such as port:3000; `ttl` in seconds.
 
     With `wait` it stands in line where others hold it. With `beats` it lives by its own renewals alone. `within` are
@@ -17,7 +17,6 @@ class TakeLease(Asked, frozen=True, kw_only=True):
     """
 
     resources: Annotated[list[Glob], Meta(min_length=1, max_length=64)]
-    session: Name | None = None
     shared: bool = False
     ttl: Annotated[float, Meta(ge=1, le=604_800)] | None = None
     task: TaskId | None = None

@@ -80,10 +80,10 @@ class Client:
 
     def ask(self, verb: str, params: dict[str, str] | None = None, fields: Json | None = None) -> Answer:
         """Ask one verb and return its answer; an error comes as the error that it is."""
-        method, path, *owner = ROUTES[verb].split(" ")
+        method, path, *limit = ROUTES[verb].split(" ")
         fields = fields or {}
         if self.token is not None:
-            refuse_in_run(verb, fields, owner_only=bool(owner))
+            refuse_in_run(verb, fields, limit)
         for value in (params or {}).values():
             if not value or "/" in value:
                 # No address can hold such a name, so neither way of asking is given it.
@@ -357,11 +357,11 @@ def _below(kind: type[CoveyError]) -> list[type[CoveyError]]:
     return [kind, *(deeper for sub in kind.__subclasses__() for deeper in _below(sub))]
 
 
-def refuse_in_run(verb: str, fields: Json, *, owner_only: bool) -> None:
+def refuse_in_run(verb: str, fields: Json, limit: list[str]) -> None:
     """Refuse what a run's token cannot ask, before anything is sent."""
-    if owner_only:
+    if "owner" in limit:
         raise Denied(f"Only the owner may ask for {verb}.", hint="Ask the owner: covey mail send owner ...")
-    if "session" in fields and verb not in ("task.list", "lease.list", "question.list"):
+    if "as" in limit and "session" in fields:
         raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
 
 

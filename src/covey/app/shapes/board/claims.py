@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from covey.app.shapes.forms import Asked, Body, Branch, Commit, Fence, Line, Name
+from covey.app.shapes.forms import As, Asked, Body, Branch, Commit, Fence, Line
 
 
-class Claim(Asked, frozen=True, kw_only=True):
+class Claim(As, frozen=True, kw_only=True):
     """Who claims; `overlap` goes on although another task may write the same files."""
 
-    session: Name | None = None
     overlap: bool = False
 
 
-class Held(Asked, frozen=True, kw_only=True):
+class Held(As, frozen=True, kw_only=True):
     """Whose claim, under which fence."""
 
-    session: Name | None = None
     fence: Fence | None = None
 
 
