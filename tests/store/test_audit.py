@@ -567,6 +567,22 @@ def test_old_long_texts_go_unless_an_open_task_needs_them(kept: Project) -> None
     assert audit.verify(kept.path).problems == []
 
 
+def test_a_long_comment_is_kept_as_long_as_its_task_is_open(kept: Project) -> None:
+    long = "ü" * 16_000  # more than 16 KiB
+    for task in ("T-1", "T-2"):
+        kept.ask("comment.write", task=task, text=f"{long} {task}")
+    kept.clock.elapsed += 2 * DAY
+    prune(kept, 1, 512)
+    left = {
+        text[16_001:] for (text,) in kept.store.read(lambda tx: tx.db.rows("SELECT text FROM blobs")) if "ü" in text
+    }
+    assert left == {"T-1"}
+    assert audit.verify(kept.path).problems == []
+    alter(kept.path, "DELETE FROM blobs WHERE text LIKE 'ü%'")
+    (problem,) = audit.verify(kept.path).problems
+    assert "a long text of comment-" in problem
+
+
 def test_of_more_than_may_be_kept_the_oldest_go_first(kept: Project) -> None:
     for number in range(5):
         kept.clock.elapsed += 60

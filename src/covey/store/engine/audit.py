@@ -287,11 +287,13 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
         if (hashlib.sha256(text).hexdigest(), len(text)) != (name, size):
             report.add(f"blobs {_short(name)}: the text does not have this hash and size.")
         kept.add(name)
-    for task in state.tables["tasks"].values():
-        if task.status not in tasks.ENDED:
-            for text in (task.body, task.result):
-                if isinstance(text, Blob) and text.sha256 not in kept:
-                    report.add(f"blobs {text.sha256}: a long text of {task.id} is missing.")
+    open_tasks = {task.id: task for task in state.tables["tasks"].values() if task.status not in tasks.ENDED}
+    needed = [(task.id, text) for task in open_tasks.values() for text in (task.body, task.result)]
+    comments = (each for each in state.tables["comments"].values() if each.removed is None)
+    needed += [(each.id, each.text) for each in comments if each.task in open_tasks]
+    for name, text in needed:
+        if isinstance(text, Blob) and text.sha256 not in kept:
+            report.add(f"blobs {text.sha256}: a long text of {name} is missing.")
 
 
 def _check_origins(db: Db, report: Report) -> None:
@@ -495,5 +497,10 @@ def _needed(tx: Tx, since: float) -> set[str]:
         *tx.db.rows(f"SELECT body FROM tasks WHERE {is_open} AND substr(body, 1, 1) = '{{'"),
         *tx.db.rows(f"SELECT result FROM tasks WHERE {is_open} AND substr(result, 1, 1) = '{{'"),
         *tx.db.rows("SELECT text FROM messages WHERE substr(text, 1, 1) = '{' AND sent >= ?", (since,)),
+        *tx.db.rows(
+            "SELECT text FROM comments WHERE removed IS NULL AND substr(text, 1, 1) = '{'"
+            f" AND (written >= ? OR task IN (SELECT id FROM tasks WHERE {is_open}))",
+            (since,),
+        ),
     ]
     return {_blob.decode(text).sha256 for (text,) in found}
