@@ -52,3 +52,16 @@ def test_a_person_reads_all_of_a_new_task_before_they_accept_it(site: Site, visi
                 "done_when: make test",
             ):
                 expect(item).to_contain_text(text)
+
+
+def test_what_an_agent_wants_is_told_in_the_words_of_its_question(site: Site, visit: Visit) -> None:
+    with site.line.client() as owner:
+        for name in ("pat", "pim"):
+            owner.post("/api/sessions", {"name": name})
+        owner.post("/api/pushes", {"session": "pat", "remote": "origin", "refs": ["main"]})
+        page = visit("/#/inbox")
+        item = page.locator(".ask", has_text="origin main")
+        expect(item.get_by_role("heading")).to_have_text("pat wants to push to")
+        owner.post("/api/pushes", {"session": "pim", "remote": "origin", "refs": ["main"]})
+        expect(item.get_by_role("heading")).to_have_text("2 agents want to push to")
+        expect(item).to_contain_text("denied in")

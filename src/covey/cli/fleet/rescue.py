@@ -22,7 +22,7 @@ from covey.git.rescue.restore import restore as bring_back
 
 ABOUT = (
     "Rescues: what git would have lost of a worktree that was reset, reused or removed. Each is kept in\n"
-    f"refs/covey/rescue/<session>/<time>, never pushed, until {RESCUES_KEPT_DAYS:g} days after its session's end."
+    f"refs/covey/rescue/<session>/<time>, never pushed, until {RESCUES_KEPT_DAYS:g} days after its session was removed."
 )
 PRINTS = "the same as JSON"
 _KINDS = ("changed", "added", "deleted", "untracked", "ignored", "staged")

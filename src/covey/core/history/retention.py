@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 ANSWERS_KEPT_S = DAY_S
 """Seconds for which the answer to an idempotency key is kept."""
 RESCUES_KEPT_DAYS = 14.0
-"""Days that a rescue is kept after its session has ended."""
+"""Days that a rescue is kept after its session was removed, or it was made, whichever is later."""
 TRASH_KEPT_S = HOUR_S
 """Seconds after which nobody can still be at work on what is being removed, or was left by a killed rescue."""
 

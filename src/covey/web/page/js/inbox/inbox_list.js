@@ -583,9 +583,8 @@ const isUntested = (item) => item.kind === "approve" && UNTESTED.test(item.text)
 function headOf(item) {
   const many = item.sessions?.length > 1 ? some(item.sessions.length, "agent") : item.session;
   if (item.kind === "question") {
-    if (!isPermission(item)) return [many, item.sessions?.length > 1 ? "ask" : "asks"];
-    const want = item.sessions?.length > 1 ? "want" : "wants";
-    return [many, item.tool === "shell" || !item.tool ? `${want} to run` : `${want} to use ${visible(item.tool, 60)}`];
+    const title = visible(item.title, 80);
+    return [many, item.sessions?.length > 1 ? title.replace(/^(ask|want)s\b/, "$1") : title];
   }
   if (item.kind === "session") return [many, many === item.session ? item.title : item.title.replace(/^is /, "are ")];
   if (item.kind === "mail") return [item.session, "writes"];
@@ -690,7 +689,7 @@ function Until({ until }) {
   useEffect(() => {
     const draw = () => {
       const left = until - Date.now() / 1000;
-      const text = left > 0 ? `expires in ${span(left)}` : "expires now";
+      const text = left > 0 ? `denied in ${span(left)}` : "denied now";
       if (place.current && place.current.textContent !== text) {
         place.current.textContent = text;
         place.current.classList.toggle("soon", left < SOON);
@@ -766,6 +765,7 @@ function headOfGroup({ kind, members, items }) {
   const who = new Set(members.map(({ session }) => session)).size;
   if (kind === "blocked") return [some(members.length, "task"), "are blocked by the same"];
   if (kind === "session") return [some(members.length, "session"), items[0].title.replace(/^is /, "are ")];
+  if (items.length === 1 && who > 1) return headOf(items[0]);
   const [one, several] = isPermission(items[0])
     ? ["wants permissions", "want a permission"]
     : ["asks the same again", "ask the same"];
