@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from covey.core.nouns import NOUNS
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "covey"
 MAX_MODULES_A_FOLDER = 17
@@ -154,6 +156,20 @@ def test_what_the_docs_name_is_there(page: str) -> None:
         r"`((?:core|app|loops|git|cli|store|web|agents|runners|hooks)/[a-z_/]+)(?:\.py)?`", (ROOT / page).read_text()
     )
     assert [name for name in named if not (SOURCE / name).is_dir() and not (SOURCE / f"{name}.py").is_file()] == []
+
+
+def _listed(path: str, opening: str) -> list[str]:
+    """Return the words of a list in the page's code, which begins behind an opening."""
+    return re.findall(
+        r'"([\w-]+)"', (SOURCE / "web" / "page" / "js" / path).read_text().split(opening)[1].split("];")[0]
+    )
+
+
+def test_what_the_page_lists_of_views_and_topics_is_complete() -> None:
+    places = (SOURCE / "web" / "page" / "js" / "app.js").read_text()
+    assert _listed("data/routes.js", "const NAMES = [") == re.findall(r'\bid: "(\w+)"', places)
+    told = {noun.topic for noun in NOUNS} - {"board"} | {"tasks"}  # of the board, the rows themselves are sent
+    assert set(_listed("widgets/view_hooks.js", "export const ALL = [")) == told
 
 
 def test_commits_that_are_named_as_examples_exist() -> None:

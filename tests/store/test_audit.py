@@ -23,7 +23,7 @@ from covey.core.board.tasks import Task
 from covey.core.events import FIRST, Event, Rebuilt, digest
 from covey.core.fold import State
 from covey.errors import CoveyError, NotFound, Refused
-from covey.store.engine import audit, rows
+from covey.store.engine import audit, pruning, rows
 from tests.worlds.stores import SCRATCH
 from tests.worlds.stories import LONG, USUAL, Project, Teller, a_rich_story, lives
 
@@ -547,7 +547,7 @@ def texts(project: Project) -> set[str]:
 
 
 def prune(project: Project, days: float, megabytes: float) -> Any:
-    return project.store.write(lambda tx: audit.prune(tx, keep_days=days, keep_megabytes=megabytes))
+    return project.store.write(lambda tx: pruning.prune(tx, keep_days=days, keep_megabytes=megabytes))
 
 
 def test_young_long_texts_are_kept(kept: Project) -> None:

@@ -11,7 +11,7 @@ from covey.app.app import App
 from covey.app.history import cleanup
 from covey.app.history.leftovers import FOUND_ON_DISK
 from covey.core.history.retention import RULES, Cleaner
-from covey.store.engine.audit import prune
+from covey.store.engine.pruning import prune
 from covey.store.tx import Tx
 
 FORGET_EVERY_S = 600.0

@@ -16,7 +16,7 @@ from covey.core.history.retention import ANSWERS_KEPT_S, RULES, RetainedKind
 from covey.core.people.rights import OWNER_ONLY
 from covey.errors import Unavailable
 from covey.git.project import Project
-from covey.store.engine.audit import prunable, prune
+from covey.store.engine.pruning import prunable, prune
 from covey.values import dataclass
 
 SHOWN = 100

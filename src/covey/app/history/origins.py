@@ -14,7 +14,7 @@ from covey.core.events import FIRST, Event, Forgotten, Imported
 from covey.core.history.origins import Line, follow
 from covey.core.people.rights import OWNER_ONLY
 from covey.errors import Invalid, NotFound, Refused
-from covey.store.engine.audit import prune as prune_texts
+from covey.store.engine.pruning import prune as prune_texts
 from covey.store.tx import Tx
 
 Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]

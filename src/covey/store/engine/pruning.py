@@ -1,0 +1,61 @@
+"""Long texts whose time is over: removed, unless an open task, a comment on one, or young mail needs them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from covey.core.events import Pruned
+from covey.core.fleet.sessions import COVEY
+from covey.core.texts import Blob
+from covey.store.tx import Tx
+
+_blob = msgspec.json.Decoder(Blob)
+_AT_ONCE = 2000
+_DAY = 86_400.0
+
+
+def prune(tx: Tx, *, keep_days: float, keep_megabytes: float) -> Pruned | None:
+    """Remove long texts that no open task or young mail needs: the old, and the oldest of what is too much.
+
+    At most two thousand at a time, so that nobody waits long; None says that nothing is left to remove.
+    """
+    doomed = prunable(tx, keep_days=keep_days, keep_megabytes=keep_megabytes)
+    if not doomed:
+        return None
+    for sha256, _ in doomed:
+        tx.db.run("DELETE FROM blobs WHERE sha256 = ?", (sha256,))
+    event = Pruned(len(doomed), sum(size for _, size in doomed))
+    tx.append(COVEY, "log", event)
+    return event
+
+
+def prunable(tx: Tx, *, keep_days: float, keep_megabytes: float) -> list[tuple[str, int]]:
+    """Return hash and size of the texts that `prune` would remove, the oldest first."""
+    since, room = tx.now - keep_days * _DAY, int(keep_megabytes * 1024 * 1024)
+    blobs = tx.db.rows("SELECT sha256, size, used FROM blobs ORDER BY used DESC, sha256")
+    if not blobs:
+        return []
+    needed = _needed(tx, since)
+    doomed: list[tuple[str, int]] = []
+    for sha256, size, used in blobs:
+        if sha256 not in needed:
+            room -= size
+            if used < since or room < 0:
+                doomed.append((sha256, size))
+    return doomed[: -_AT_ONCE - 1 : -1]
+
+
+def _needed(tx: Tx, since: float) -> set[str]:
+    """Return the hashes of the long texts that are in use; a new noun that keeps long texts adds its own here."""
+    is_open = "status NOT IN ('done', 'dropped')"
+    found = [
+        *tx.db.rows(f"SELECT body FROM tasks WHERE {is_open} AND substr(body, 1, 1) = '{{'"),
+        *tx.db.rows(f"SELECT result FROM tasks WHERE {is_open} AND substr(result, 1, 1) = '{{'"),
+        *tx.db.rows("SELECT text FROM messages WHERE substr(text, 1, 1) = '{' AND sent >= ?", (since,)),
+        *tx.db.rows(
+            "SELECT text FROM comments WHERE removed IS NULL AND substr(text, 1, 1) = '{'"
+            f" AND (written >= ? OR task IN (SELECT id FROM tasks WHERE {is_open}))",
+            (since,),
+        ),
+    ]
+    return {_blob.decode(text).sha256 for (text,) in found}
