@@ -30,7 +30,7 @@ def test_every_setting_is_shown_with_its_meaning_its_line_and_no_secret(visit: V
     assert "hunter2" not in page.content()
     page.get_by_role("searchbox", name="Search the settings").fill("dollars")
     expect(merge).to_have_count(0)
-    expect(page.get_by_text("The most dollars that one run may spend; 0: any.")).to_be_visible()
+    expect(page.get_by_text("The most dollars that one run may spend; 0: no limit.")).to_be_visible()
 
 
 def test_the_gate_is_tried_stopped_and_judged(visit: Visit, site: Site) -> None:

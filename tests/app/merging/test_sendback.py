@@ -238,7 +238,7 @@ def test_failed_work_waits_for_a_person_if_its_author_is_gone_and_nobody_works(l
     line.world.ask(verb, name="ada")
     line.fail(merge)
     shown = line.world.task(merge.task)
-    assert shown["status"] == "blocked" and shown["reason"].startswith("No session works")
+    assert shown["status"] == "blocked" and shown["reason"].startswith("No session is at work")
 
 
 def of_the_owner(line: Queue) -> merges.Merge:
@@ -269,7 +269,7 @@ def test_failed_work_of_a_person_waits_for_one_if_nobody_works(line: Queue) -> N
     merge = of_the_owner(line)
     line.fail(merge)
     shown = line.world.task(merge.task)
-    assert shown["status"] == "blocked" and shown["reason"].startswith("No session works")
+    assert shown["status"] == "blocked" and shown["reason"].startswith("No session is at work")
     assert len(line.alerts()) == 1
 
 

@@ -171,7 +171,7 @@ POSING = (
 foreign = st.lists(st.one_of(st.sampled_from(POSING), st.text(max_size=20)), max_size=6).map("\n".join)
 foreign_line = foreign.map(lambda text: " ".join(text.split()) or "x")
 OURS = re.compile(
-    r"You are ada, one|This folder is|You are on the branch|Commit your work|what is not does|covey tests your"
+    r"You are ada, one|This folder is|You are on the branch|Commit your work|other work does|covey tests your"
     r"|The test that it|`covey |What only a person|What you may not do|Your role is|# T-1: "
     r"|mallory, a colleague, wrote this task"
     r"|You may write only: |Do not touch: |It is done when:\Z|# What came before\Z|# Notes\Z|# Mail\Z"

@@ -142,6 +142,6 @@ def test_a_branch_from_outside_that_fails_is_mended_by_any_session_or_waits_for_
         assert ended["status"] == "done", ended
         assert line.git("ls-tree", "--name-only", "main", "bad", "good") == "good"
     else:
-        assert ended["status"] == "blocked" and ended["reason"].startswith("No session works")
+        assert ended["status"] == "blocked" and ended["reason"].startswith("No session is at work")
         assert task["id"] in line.ok("inbox")
     wait_until(lambda: len(line.events("merge.rejected")) == 1, "one rejection")

@@ -54,5 +54,5 @@ def test_a_mistake_in_the_settings_is_shown_with_the_status_and_the_queue(made: 
     line.settings("[merge]\nslotz = 3\n")
     for words in (("status",), ("merge", "queue")):
         said = line.ok(*words)
-        assert "covey.toml makes no sense; the settings from before hold until it does" in said
+        assert "covey.toml is not valid; the previous settings stay in force until it is" in said
         assert "there is no setting slotz in [merge]. Did you mean slots?" in said

@@ -60,7 +60,7 @@ def rejected(call: Call, merge: Merge, why: RejectionCause) -> Merge | None:
         stuck = rejection.why_retry_is_vain(before, after)
     sent = free_if_author_gone(call, change(call, task, tasks.reject(task, now.session, rejection.story(back)), COVEY))
     if stuck is None and sent.front is None and not _anyone_works(call):
-        stuck = "No session works that could mend it"
+        stuck = "No session is at work that could fix it"
     if stuck is not None:
         need_person(call, sent, f"{stuck}: {reason}")
     else:

@@ -80,7 +80,7 @@ def _items(call: Call) -> Iterator[InboxItem]:
     yield from _waits(waiting)
     if call.context.complaint is not None:
         what, since = call.context.complaint
-        title = "covey.toml makes no sense; the settings from before hold"
+        title = "covey.toml is not valid; the previous settings stay in force"
         yield InboxItem(key="setting", kind=InboxKind.SETTING, title=title, text=what, since=since)
 
 

@@ -52,7 +52,7 @@ def wrong_settings(client: Client) -> Iterator[str]:
         remote = config.load(project.root).merge.push
     except Invalid as error:
         said = f"{error.message} {error.hint}".strip()
-        yield f"covey.toml makes no sense; the settings from before hold until it does: {plain(said)}"
+        yield f"covey.toml is not valid; the previous settings stay in force until it is: {plain(said)}"
         return
     if remote and not has_remote(project, remote):
         yield f"merge.push names the remote {remote!r}, which git does not know (git remote -v)."

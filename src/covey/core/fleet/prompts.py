@@ -153,13 +153,15 @@ def _how(brief: Brief) -> str:
         lines += [
             f"You are on the branch {brief.branch}, which began at the newest {brief.main}.",
             "Commit your work there in small commits with clear messages. When you end, everything must be committed:",
-            "what is not does not count. Do not push, do not merge, do not touch other branches, tags or the stash.",
+            "other work does not count. Do not push, do not merge, do not touch other branches, tags or the stash.",
             f"covey tests your branch merged with {brief.main} and lands it.",
         ]
         if brief.check:
             lines.append(f"The test that it must pass: {brief.check}")
     lines.append("`covey task show`, `covey mail inbox` and `covey mail send` reach the board and your colleagues.")
-    lines.append("What you may not do to the tasks of others becomes a proposal, on which a person decides: go on.")
+    lines.append(
+        "What you may not do to the tasks of others becomes a proposal for a person to decide: go on."
+    )
     if brief.kind is not Kind.REPORT:
         lines.append(
             "`covey lease check PATH` tells who else is at work on a file. What burdens the machine, run as"

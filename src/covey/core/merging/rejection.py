@@ -233,19 +233,19 @@ def _todo(back: RejectedWork) -> Iterator[str]:
     yield TODO
     steps = [said(each, LINE_BYTES) for each in back.advice[:5]] or list(_steps(back))
     yield from (f"{number}. {each}" for number, each in enumerate(steps, 1))
-    yield "When you end with everything committed, it is tested again. The same failure again goes to a person, and so"
-    yield 'does work without a new commit. If you cannot mend it, say why: covey ask "..."'
+    yield "When you end with everything committed, it is tested again. If it fails the same way again, or there is no"
+    yield 'new commit, a person takes over. If you cannot fix it, say why: covey ask "..."'
 
 
 def _steps(back: RejectedWork) -> Iterator[str]:
     onto = back.since.onto[:12] if back.since else next((gate.base[:12] for gate in back.gates[-1:]), "")
     verb = "rebase" if back.rebases else "merge"
     if onto:
-        yield f"git {verb} {onto}    (do {verb} this one, whatever you were told about merging)"
+        yield f"git {verb} {onto}    ({verb} this commit, even if you were told not to)"
     if back.cause == TEXT:
         yield "Resolve the conflicts so that both changes keep their meaning."
     else:
-        yield "Mend what fails; do not undo what others have landed."
+        yield "Fix what fails; do not undo what others have landed."
     if back.check:
         yield f"{said(back.check, LINE_BYTES)}    (the test that it must pass)"
     yield "git add -A && git rebase --continue" if back.rebases and back.cause == TEXT else "git add -A && git commit"

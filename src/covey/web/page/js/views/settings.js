@@ -43,7 +43,7 @@ export function View() {
       <${Button} aria-pressed=${own} onClick=${() => setOwn(!own)}>Only what is set<//>
     </header>
     <div class="sheet-body">
-      ${found.problem && html`<p class="settings-problem" role="alert"><${State} name="failed" /> <span><b>covey.toml makes no sense as it is now;</b> what is shown here holds until it is mended. <${Words} text=${found.problem} /></span></p>`}
+      ${found.problem && html`<p class="settings-problem" role="alert"><${State} name="failed" /> <span><b>covey.toml is not valid as it is now;</b> what is shown here stays in force until it is mended. <${Words} text=${found.problem} /></span></p>`}
       <${Gate} check=${settingOf(found, "merge", "check")} />
       <div class="setting-tables">${shown.map((table) => html`<${Table} key=${table.name} table=${table} agent=${found.agent} />`)}</div>
       ${!shown.length && html`<p class="faint">No setting has this in it.</p>`}
