@@ -9,7 +9,7 @@ from functools import partial
 
 from bench.figures import Report, percentile
 from bench.project import OWNER, Job, add_job, claim_job, fill, opened, run, sample
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.shapes.fleet.sessions import NewSession
 from covey.app.verbs import VERBS
 from covey.core.fleet.sessions import Changed, SessionState
@@ -73,7 +73,7 @@ def _lengthen(store: SqliteStore, app: App, events: int) -> None:
     """Append events of sessions that go to work and back, until the log has this many."""
     named = (NewSession(name=f"long{number}") for number in range(SESSIONS))
     verb = VERBS["session.new"]
-    run(store, (app.job(verb, OWNER, asked, {}, key=None, request=b"") for asked in named), SESSIONS)
+    run(store, (app.job(Request(verb, OWNER, asked, {})) for asked in named), SESSIONS)
     run(store, _turns((events - store.head.seq) // 100), 50)
 
 

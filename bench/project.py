@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from covey import config
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.clock import SystemClock
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
@@ -77,20 +77,20 @@ def fill(store: SqliteStore, app: App, tasks: int, batch: int = BATCH) -> None:
 def add_job(app: App, number: int) -> Job:
     """Return the work of adding one task."""
     asked = AddTask(title=f"Make part {number} of the sample work", priority=number % 5)
-    return app.job(VERBS["task.add"], OWNER, asked, {}, key=None, request=b"")
+    return app.job(Request(VERBS["task.add"], OWNER, asked, {}))
 
 
 def claim_job(app: App, session: str) -> Job:
     """Return the work of claiming the next task."""
     asked = Claim(session=session)
-    return app.job(VERBS["task.next"], OWNER, asked, {}, key=secrets.token_hex(8), request=b"claim")
+    return app.job(Request(VERBS["task.next"], OWNER, asked, {}, secrets.token_hex(8), b"claim"))
 
 
 def take_leases(store: SqliteStore, app: App, leases: int) -> None:
     """Take leases on folders of their own, held by a few sessions."""
     verb = VERBS["lease.take"]
     wishes = (TakeLease(resources=[f"old/part{i}/**"], session=f"holder{i % 20}") for i in range(leases))
-    run(store, (app.job(verb, OWNER, wish, {}, key=None, request=b"") for wish in wishes), BATCH)
+    run(store, (app.job(Request(verb, OWNER, wish, {})) for wish in wishes), BATCH)
 
 
 def run(store: SqliteStore, jobs: Iterator[Job], batch: int) -> list[float]:

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 import pytest
 
+from covey.app.app import Request
 from covey.app.context import Principal
 from covey.app.verbs import VERBS, read_query
 from covey.cli.main import dispatch
@@ -323,7 +324,7 @@ def test_the_log_of_another_origin_is_taken_in_beside_our_own(project: Project, 
     listed = stories.Project(other.database)
     verb = VERBS["log.list"]
     query = read_query(verb, [("origin", log_of(project))])
-    job = listed.app.job(verb, Principal(), query, {}, key=None, request=b"")
+    job = listed.app.job(Request(verb, Principal(), query, {}))
     assert [event["seq"] for event in listed.store.read(job).value()] == list(range(1, made["seq"] + 1))
     listed.close()
 

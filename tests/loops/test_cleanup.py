@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from covey import config
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.context import Principal
 from covey.app.verbs import VERBS, fingerprint, read_body
 from covey.git.project import Project
@@ -26,7 +26,7 @@ async def ask(bus: Bus, app: App, name: str, body: bytes, task: str = "", key: s
     verb = VERBS[name]
     params = dict.fromkeys(verb.params, task)
     request = fingerprint(verb.method, verb.path, body)
-    await bus.write(app.job(verb, Principal(), read_body(verb, body), params, key=key, request=request))
+    await bus.write(app.job(Request(verb, Principal(), read_body(verb, body), params, key, request)))
 
 
 def rows_of(project: Project, table: str) -> int:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covey.app.app import Request
 from covey.app.verbs import VERBS
 from covey.core.board.tasks import Added, Note, Status, Task, Try, add
 from covey.core.events import FIRST, Begun, digest
@@ -420,7 +421,7 @@ def jobs_of(world: World, asked: list[tuple[str, dict[str, Any]]], **more: Any) 
         values = dict(values)
         params = {name: values.pop(name) for name in found.params}
         who = values.pop("who", OWNER)
-        made.append(world.app.job(found, who, found.asked(**values), params, key=more.get("key"), request=b"r"))
+        made.append(world.app.job(Request(found, who, found.asked(**values), params, more.get("key"), b"r")))
     return made
 
 

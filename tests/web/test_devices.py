@@ -21,7 +21,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from covey import proof
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
 from covey.app.verbs import VERBS
@@ -531,7 +531,7 @@ async def at_home(folder: Path, sockets: SocketServer | None = None) -> AsyncIte
 async def asked_of(bus: Bus, app: App, name: str, params: dict[str, str] | None = None, **fields: Any) -> Any:
     """Ask as the owner."""
     verb = VERBS[name]
-    job = app.job(verb, Principal(), verb.asked(**fields), params or {}, key=None, request=b"")
+    job = app.job(Request(verb, Principal(), verb.asked(**fields), params or {}))
     return (await (bus.write if verb.changes else bus.read)(job)).value()
 
 

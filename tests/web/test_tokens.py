@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.clock import SystemClock
 from covey.app.context import Principal
 from covey.app.verbs import VERBS
@@ -37,7 +37,7 @@ class SlowApp(App):
 async def mint(bus: Bus, app: App) -> str:
     """Return a new token of ada."""
     verb = VERBS["session.token"]
-    job = app.job(verb, Principal(), verb.asked(), {"name": "ada"}, key=None, request=b"")
+    job = app.job(Request(verb, Principal(), verb.asked(), {"name": "ada"}))
     answer = await bus.write(job)
     return str(answer.value()["token"])
 
@@ -63,7 +63,7 @@ async def replace_while_in_use(project: Project) -> tuple[int, int]:
     async with in_process(project, Config(), SystemClock(), SlowApp) as (app, web, bus):
         verb = VERBS["session.new"]
         asked = verb.asked(name="ada")
-        await bus.write(app.job(verb, Principal(), asked, {}, key=None, request=b""))
+        await bus.write(app.job(Request(verb, Principal(), asked, {})))
         old = await mint(bus, app)
         asking = asyncio.create_task(status_with(web, old))
         await asyncio.to_thread(SlowApp.looked.wait, PATIENCE)

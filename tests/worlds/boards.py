@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from covey.app.app import Answer, App
+from covey.app.app import Answer, App, Request
 from covey.app.context import Call, Context, NoDaemon, Principal
 from covey.app.costs.reservations import Day
 from covey.app.fleet import runs
@@ -108,7 +108,7 @@ class World:
         params = {name: asked.pop(name) for name in found.params}
         body = msgspec.json.encode(asked)
         request = fingerprint(found.method, found.path.format(**params), body)
-        return self.app.ask(found, who, read_body(found, body), params, key=key, request=request)
+        return self.app.ask(Request(found, who, read_body(found, body), params, key, request))
 
     def ask(self, verb: str, who: Principal = OWNER, *, key: str | None = None, **asked: Any) -> Any:
         """Ask, and return the answer as plain data."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from covey.app.app import Answer, App
+from covey.app.app import Answer, App, Request
 from covey.app.board.task_changes import step
 from covey.app.context import Call, Context, Principal
 from covey.app.costs.reservations import Day
@@ -80,7 +80,7 @@ class Project:
         """Return one request as a job."""
         verb = VERBS[name]
         body = read_body(verb, msgspec.json.encode(asked))
-        return self.app.job(verb, Principal(session), body, params, key=None, request=b"")
+        return self.app.job(Request(verb, Principal(session), body, params))
 
     def ask(self, name: str, /, params: dict[str, str] | None = None, **asked: Any) -> Any:
         """Ask the owner's question and return the answer as plain data."""

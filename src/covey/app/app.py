@@ -42,6 +42,20 @@ class Answer:
         return msgspec.json.decode(self.body) if self.body else None
 
 
+@dataclass(frozen=True)
+class Request:
+    """What is asked of one verb, and by whom; with a `key` it is answered once, however often it comes."""
+
+    verb: Verb
+    who: Principal
+    asked: Any
+    params: dict[str, str]
+    """What stands in its address."""
+    key: str | None = None
+    sent: bytes = b""
+    """What it was sent as: under one key only the same may come again."""
+
+
 class App:
     """Every verb over one store; it knows nothing of who carries the question."""
 
@@ -62,26 +76,14 @@ class App:
             raise Unknown("This token is not known here.", hint="covey up --json prints the owner's token.")
         return Principal(session)
 
-    def job(
-        self,
-        verb: Verb,
-        who: Principal,
-        asked: Any,
-        params: dict[str, str],
-        *,
-        key: str | None,
-        request: bytes,
-        seen: Any = None,
-    ) -> Callable[[Tx], Answer]:
-        """Return the work of one request, to be run in a transaction of the store; `seen` was looked at ahead."""
-        _refuse_closed(verb, who)
+    def job(self, request: Request, seen: Any = None) -> Callable[[Tx], Answer]:
+        """Return the work of a request, to be run in a transaction of the store; `seen` was looked at ahead."""
+        digest = _checked(request)
+        verb, who, key = request.verb, request.who, request.key
         if who.session is not None:
             self.context.pulses.hear(of_session(who.session))
             if verb.changes:
-                session_limits.spend(self.context, who.session, verb, len(request) or len(_encode(asked)))
-        if key is not None:
-            check_key(key)
-        digest = blake2b(request, digest_size=16).digest()
+                session_limits.spend(self.context, who.session, verb, len(request.sent) or len(_encode(request.asked)))
 
         def run(tx: Tx) -> Answer:
             kept = None if key is None else tx.answered(who.name, key)
@@ -91,8 +93,8 @@ class App:
             tx.key = key
             call = Call(tx, who, self.context, again=same is not None, seen=seen)
             if same is not None:
-                return _answer(call, verb, asked, params)
-            answer = self._answer_heard(call, verb, asked, params)
+                return _answer(call, request)
+            answer = self._answer_heard(call, request)
             if key is not None and tx.wrote:
                 tx.keep_answer(who.name, key, digest, answer.status, b"" if verb.secret else answer.body)
             if verb.changes and not self.daemon:
@@ -101,62 +103,39 @@ class App:
 
         return run
 
-    def _answer_heard(self, call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> Answer:
+    def _answer_heard(self, call: Call, request: Request) -> Answer:
         """Ask a verb; a refused request of the owner for a session is a sign of life of that too."""
         try:
-            return _answer(call, verb, asked, params)
+            return _answer(call, request)
         except CoveyError:
+            asked = request.asked
             if isinstance(asked, As) and asked.session is not None and call.who.is_owner:
                 self.context.pulses.hear(of_session(asked.session))
             raise
 
-    def ahead(
-        self,
-        verb: Verb,
-        who: Principal,
-        asked: Any,
-        params: dict[str, str],
-        *,
-        key: str | None = None,
-        request: bytes = b"",
-    ) -> Callable[[Tx], Callable[[], Any] | None]:
+    def ahead(self, request: Request) -> Callable[[Tx], Callable[[], Any] | None]:
         """Return what finds out, in a transaction that only reads, what has to be looked at before a request.
 
         Nothing before one that was answered already: a look may act.
         """
-        _refuse_closed(verb, who)
-        if key is not None:
-            check_key(key)
-        digest = blake2b(request, digest_size=16).digest()
+        digest = _checked(request)
+        verb, who, key = request.verb, request.who, request.key
 
         def find(tx: Tx) -> Callable[[], Any] | None:
             kept = None if key is None else tx.answered(who.name, key)
             is_answered = kept is not None and _same(kept, digest) is not None and not verb.secret
-            return (
-                None if is_answered or verb.ahead is None else verb.ahead(Call(tx, who, self.context), asked, **params)
-            )
+            if is_answered or verb.ahead is None:
+                return None
+            return verb.ahead(Call(tx, who, self.context), request.asked, **request.params)
 
         return find
 
-    def ask(
-        self,
-        verb: Verb,
-        who: Principal,
-        asked: Any,
-        params: dict[str, str],
-        *,
-        key: str | None = None,
-        request: bytes = b"",
-    ) -> Answer:
+    def ask(self, request: Request) -> Answer:
         """Answer one request here and now, without a daemon."""
-        look = (
-            None
-            if verb.ahead is None
-            else self.store.read(self.ahead(verb, who, asked, params, key=key, request=request))
-        )
-        job = self.job(verb, who, asked, params, key=key, request=request, seen=None if look is None else look())
+        look = None if request.verb.ahead is None else self.store.read(self.ahead(request))
+        job = self.job(request, seen=None if look is None else look())
         try:
-            if not verb.changes:
+            if not request.verb.changes:
                 return self.store.read(job)
             swept, asked_for = self.store.run([self.sweep, job])
             swept.result()
@@ -188,10 +167,13 @@ class App:
         tx.forget_answers(tx.now - ANSWERS_KEPT_S)
 
 
-def _refuse_closed(verb: Verb, who: Principal) -> None:
-    """Refuse a session what it may never ask."""
-    if who.session is not None and verb.may.is_closed:
-        raise ownership.denied(verb)
+def _checked(request: Request) -> bytes:
+    """Return what a request is known by when it comes again; refuse what its session may never ask."""
+    if request.who.session is not None and request.verb.may.is_closed:
+        raise ownership.denied(request.verb)
+    if request.key is not None:
+        check_key(request.key)
+    return blake2b(request.sent, digest_size=16).digest()
 
 
 def check_key(key: str) -> None:
@@ -207,8 +189,9 @@ def _same(kept: tuple[bytes, int, bytes], digest: bytes) -> Answer:
     return Answer(status_code, body)
 
 
-def _answer(call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> Answer:
+def _answer(call: Call, request: Request) -> Answer:
     """Ask a verb, if the table of rights lets who asks; of one that is asked `again` that is known."""
+    verb, asked, params = request.verb, request.asked, request.params
     beyond = None if call.again else ownership.check(call, verb, asked, params)
     if beyond is not None:
         return Answer(PROPOSED, _encode(proposals.propose(call, verb, asked, params, beyond)))

@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from covey import proof
-from covey.app.app import Answer, App
+from covey.app.app import Answer, App, Request
 from covey.app.context import Principal
-from covey.app.shapes.forms import Asked
 from covey.app.verbs import VERBS, Verb, fingerprint, read_body, read_query
 from covey.errors import CoveyError, Invalid, NotFound, Unknown
 from covey.store.bus import Bus
@@ -214,7 +213,7 @@ class Web:
             return Answer(200, await self._hooks(path.removeprefix(HOOKS), who, body, Caller(scope, receive)))
         verb, params = self._routes.find(path, method)
         query = scope["query_string"].decode("latin-1")
-        key, request = None, b""
+        key, sent = None, b""
         if not verb.changes:
             asked = read_query(verb, parse_qsl(query, keep_blank_values=True))
         elif query:
@@ -223,19 +222,17 @@ class Web:
             body = await body_of(headers, receive)
             asked = read_body(verb, body)
             if (given := headers.get(b"idempotency-key")) is not None:
-                key, request = given.decode("latin-1"), fingerprint(method, path, body)
-        seen = await self._look(verb, who, asked, params, key, request)
-        job = self._app.job(verb, who, asked, params, key=key, request=request, seen=seen)
+                key, sent = given.decode("latin-1"), fingerprint(method, path, body)
+        request = Request(verb, who, asked, params, key, sent)
+        job = self._app.job(request, seen=await self._look(request))
         return await (self._bus.write(job, long=verb.long) if verb.changes else self._bus.read(job))
 
-    async def _look(
-        self, verb: Verb, who: Principal, asked: Asked, params: dict[str, str], key: str | None, request: bytes
-    ) -> Any:
+    async def _look(self, request: Request) -> Any:
         """Return what a verb needs from outside the store, if anything; read in a thread, in no transaction."""
-        if verb.ahead is None:
+        if request.verb.ahead is None:
             return None
-        look = await self._bus.read(self._app.ahead(verb, who, asked, params, key=key, request=request))
-        threads = None if verb.changes else self._lookers
+        look = await self._bus.read(self._app.ahead(request))
+        threads = None if request.verb.changes else self._lookers
         return None if look is None else await asyncio.get_running_loop().run_in_executor(threads, look)
 
     # Sockets

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from covey.app.app import Request
 from covey.app.context import Principal
 from covey.app.fleet import fleet_verbs
 from covey.app.history import cleanup, leftovers
@@ -262,13 +263,13 @@ def test_a_branch_on_which_covey_never_worked_stays(world: World, project: Proje
 def test_a_clean_that_is_refused_removes_nothing(world: World, project: Project) -> None:
     [run] = _runs(world, project, "T-99", 8, 1, at=1_000.0)
     with pytest.raises(Invalid):
-        world.app.ask(VERBS["clean.run"], Principal(), Nothing(), {}, key="k" * 201, request=b"r")
+        world.app.ask(Request(VERBS["clean.run"], Principal(), Nothing(), {}, "k" * 201, b"r"))
     assert (project.state / "runs" / run).exists()
 
 
 def test_a_clean_that_is_repeated_is_done_once(world: World, project: Project) -> None:
-    ask = partial(world.app.ask, VERBS["clean.run"], Principal(), Nothing(), {}, key="k", request=b"r")
-    first = ask()
+    request = Request(VERBS["clean.run"], Principal(), Nothing(), {}, "k", b"r")
+    first = world.app.ask(request)
     [run] = _runs(world, project, "T-99", 8, 1, at=1_000.0)
-    assert ask() == first
+    assert world.app.ask(request) == first
     assert (project.state / "runs" / run).exists()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from covey import __version__, config
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
 from covey.app.verbs import VERBS, read_body
@@ -118,7 +118,7 @@ class Life:
         found = VERBS[verb]
         params = {name: asked.pop(name) for name in found.params}
         body = read_body(found, msgspec.json.encode(asked))
-        job = self.app.job(found, who or Principal(), body, params, key=None, request=b"")
+        job = self.app.job(Request(found, who or Principal(), body, params))
         answer = await (self.write(job) if found.changes else self.read(job))
         return answer.value()
 

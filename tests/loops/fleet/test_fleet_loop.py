@@ -21,7 +21,7 @@ from covey import config
 from covey.agents import registry
 from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.agents.custom import Declared
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.context import Call, Context, Principal
 from covey.app.fleet.heartbeats import Pulses
 from covey.app.verbs import VERBS, fingerprint, read_body
@@ -179,7 +179,7 @@ class House:
         params = {name: asked.pop(name) for name in found.params}
         body = msgspec.json.encode(asked)
         request = fingerprint(found.method, found.path.format(**params), body)
-        return self.app.ask(found, Principal(), read_body(found, body), params, key=None, request=request).value()
+        return self.app.ask(Request(found, Principal(), read_body(found, body), params, sent=request)).value()
 
     def add(self, body: str, title: str = "One", **asked: Any) -> str:
         """Add a task and return its id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from covey import config
-from covey.app.app import App
+from covey.app.app import App, Request
 from covey.app.clock import SystemClock
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
@@ -96,8 +96,8 @@ class Alone:
             from urllib.parse import parse_qsl  # takes as long to import as three claims
 
             asked = read_query(verb, parse_qsl(question.query, keep_blank_values=True))
-        request = fingerprint(question.method, question.target(quoted=False), question.body)
-        answer = self._app.ask(verb, Principal(), asked, question.params, key=question.key, request=request)
+        sent = fingerprint(question.method, question.target(quoted=False), question.body)
+        answer = self._app.ask(Request(verb, Principal(), asked, question.params, question.key, sent))
         return Answer(answer.status, answer.body, answer.total)
 
     def tell(self, what: str) -> None:
