@@ -42,9 +42,11 @@ def comes_true(is_so: Callable[[], object], within: float, every: float = 0.02) 
 
 def answering(project: Project) -> Json | None:
     """Return where the daemon says that it answers, if it does answer there."""
+    said = _said(project)
+    if said is None or not is_daemon(said["pid"]):
+        return None
     try:
-        said = _said(project)
-        if not is_daemon(int(said["pid"])) or not _is_locked(project) or not _holds(project, int(said["pid"])):
+        if not _is_locked(project) or not _holds(project, said["pid"]):
             return None
         token = project.token()
         wire = Wire(f"http://127.0.0.1:{int(said['port'])}", token, proof.credential(token, proof.OWNER))
@@ -58,11 +60,14 @@ def answering(project: Project) -> Json | None:
         return None
 
 
-def _said(project: Project) -> Json:
-    """Return what the daemon says of itself, if nobody else can have written it."""
-    with own_file(str(project.daemon_file)) as file:
-        said: Json = json.load(file)
-    return said
+def _said(project: Project) -> Json | None:
+    """Return what the daemon says of itself, if it says that and nobody else can have written it."""
+    try:
+        with own_file(str(project.daemon_file)) as file:
+            said: Json = json.load(file)
+        return said | {"pid": int(said["pid"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def ensure_up(client: Client) -> bool:
@@ -147,11 +152,8 @@ def lasting(project: Project) -> Json | None:
 
 def _runs_errand(project: Project) -> bool:
     """Say whether a daemon of another command's errand lives, also if it answers no more."""
-    try:
-        said = _said(project)
-        return bool(said.get("errand")) and is_daemon(int(said["pid"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
+    said = _said(project)
+    return said is not None and bool(said.get("errand")) and is_daemon(said["pid"])
 
 
 @contextlib.contextmanager
@@ -302,10 +304,8 @@ def running(project: Project) -> int | None:
 
 
 def _announced(project: Project) -> int | None:
-    try:
-        return int(_said(project)["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    said = _said(project)
+    return None if said is None else said["pid"]
 
 
 def _is_locked(project: Project) -> bool:
