@@ -224,11 +224,6 @@ export interface Costs {
 /** What a person decided. */
 export type Decision = "allow" | "always" | "deny" | "reply";
 
-/** Why not, if there is something to say of it. */
-export interface DeclineProposal {
-  reason?: string | null;
-}
-
 /** What a task waits for, what waits for it, and its family. */
 export interface Deps {
   id: string;
@@ -284,11 +279,6 @@ export interface DiffPart {
 
 /** What a session did, in the few words that a strip tells apart. */
 export type Doing = "down" | "idle" | "limited" | "needs-you" | "paused" | "stalled" | "unknown" | "working";
-
-/** Why a task will not be done, if there is something to say of it. */
-export interface Drop {
-  reason?: string | null;
-}
 
 /** One need of a task, or one task that needs it. */
 export interface Edge {
@@ -1950,7 +1940,7 @@ export interface PostBodies {
   "/api/board/import": ImportTasks;
   "/api/board/{}/block": Block;
   "/api/board/{}/claim": Claim;
-  "/api/board/{}/drop": Drop;
+  "/api/board/{}/drop": Perhaps;
   "/api/board/{}/handin": HandIn;
   "/api/board/{}/move": MoveTask;
   "/api/board/{}/release": Release;
@@ -1987,7 +1977,7 @@ export interface PostBodies {
   "/api/permits": GrantPermit;
   "/api/permits/{}/revoke": Nothing;
   "/api/proposals/{}/accept": AcceptProposal;
-  "/api/proposals/{}/decline": DeclineProposal;
+  "/api/proposals/{}/decline": Perhaps;
   "/api/proposals/{}/withdraw": Nothing;
   "/api/pushes": AskPush;
   "/api/questions": AskQuestion;

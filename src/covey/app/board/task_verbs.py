@@ -29,10 +29,10 @@ from covey.app.overlap import hot_files
 from covey.app.people import session_limits
 from covey.app.people.mail import tell
 from covey.app.people.ownership import look_at_files
-from covey.app.shapes.board.claims import Block, Claim, Drop, HandIn, Held, Release
+from covey.app.shapes.board.claims import Block, Claim, HandIn, Held, Release
 from covey.app.shapes.board.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
 from covey.app.shapes.costs import spent as spent_fields
-from covey.app.shapes.forms import Nothing
+from covey.app.shapes.forms import Nothing, Perhaps
 from covey.app.verbs import Page, verb
 from covey.core import ids, quotes
 from covey.core.board import scheduling, tasks
@@ -279,8 +279,8 @@ def block(call: Call, asked: Block, id: str) -> TaskFull:
     return full(call, change(call, task, tasks.block(task, line(asked.reason, "The reason", 2000)), actor))
 
 
-@verb("task.drop", "POST /api/board/{id}/drop", Drop, TaskFull, may=OWN_ELSE_PROPOSED, long=True)
-def drop(call: Call, asked: Drop, id: str) -> TaskFull:
+@verb("task.drop", "POST /api/board/{id}/drop", Perhaps, TaskFull, may=OWN_ELSE_PROPOSED, long=True)
+def drop(call: Call, asked: Perhaps, id: str) -> TaskFull:
     """End a task without doing it; what needs it is blocked, or goes on where the need says so."""
     task = find(call.tx, id)
     event = tasks.drop(task, line(asked.reason, "The reason", 2000) if asked.reason else "")

@@ -12,10 +12,9 @@ from covey.app.merging.reverts import settle
 from covey.app.merging.sendback import free_if_author_gone as free_if_author_gone
 from covey.app.shapes.board.tasks import AddTask
 from covey.app.shapes.costs import spent as spent_fields
-from covey.app.shapes.forms import Because, Nothing
+from covey.app.shapes.forms import Because, Nothing, Perhaps
 from covey.app.shapes.merging.gates import GateRow, LandingRow
 from covey.app.shapes.merging.merges import Land, ListMerges, MergeFull, MergeLine, MergeRow, MergeWhy, QueueBranch
-from covey.app.shapes.merging.queue import Perhaps
 from covey.app.verbs import verb
 from covey.core.board import tasks
 from covey.core.board.tasks import ENDED, WAITING, Status

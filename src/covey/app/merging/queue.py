@@ -17,9 +17,9 @@ from covey.app.merging import gate_logs, queue_records
 from covey.app.merging.merge_lookup import failed_in
 from covey.app.merging.merge_reasons import line_of, look
 from covey.app.shapes.fleet.runs import Logs
-from covey.app.shapes.forms import Nothing
+from covey.app.shapes.forms import Nothing, Perhaps
 from covey.app.shapes.merging.gates import FlakeRow, GateFull, GateRow, LandingRow, ListFlakes, ListLandings, ReadGate
-from covey.app.shapes.merging.queue import Perhaps, QueueFull, QueueRow
+from covey.app.shapes.merging.queue import QueueFull, QueueRow
 from covey.app.verbs import verb
 from covey.core.fleet.launches import Observation
 from covey.core.merging import gates

@@ -12,7 +12,7 @@ from covey.app.context import Call, Principal
 from covey.app.people.mail import tell
 from covey.app.shapes.board.imports import ImportTasks
 from covey.app.shapes.board.tasks import AddTask, BulkTasks, EditTask
-from covey.app.shapes.forms import Answered, Asked, Json, Limit, Line, Nothing
+from covey.app.shapes.forms import Answered, Asked, Json, Limit, Nothing, Perhaps
 from covey.app.shapes.leases import TakeLease
 from covey.app.verbs import VERBS, Verb, read_body, verb
 from covey.core.board.needs import Policy
@@ -42,12 +42,6 @@ class AcceptProposal(Asked, frozen=True, kw_only=True):
     """With `anyway`, also if what it is about has changed since."""
 
     anyway: bool = False
-
-
-class DeclineProposal(Asked, frozen=True, kw_only=True):
-    """Why not, if there is something to say of it."""
-
-    reason: Line | None = None
 
 
 class ProposedChange(Struct, frozen=True):
@@ -165,8 +159,8 @@ def accept(call: Call, asked: AcceptProposal, id: str) -> ProposalRow:
     return row(call, _end(call, found, event))
 
 
-@verb("proposal.decline", "POST /api/proposals/{id}/decline", DeclineProposal, ProposalRow, may=OWNER_ONLY)
-def decline(call: Call, asked: DeclineProposal, id: str) -> ProposalRow:
+@verb("proposal.decline", "POST /api/proposals/{id}/decline", Perhaps, ProposalRow, may=OWNER_ONLY)
+def decline(call: Call, asked: Perhaps, id: str) -> ProposalRow:
     """Leave undone what a session proposed, and tell it why."""
     return row(call, _end(call, call.find(Proposal, id), proposals.Declined(call.line(asked.reason, "The reason"))))
 

@@ -60,6 +60,12 @@ class Because(Asked, frozen=True, kw_only=True):
     reason: Line
 
 
+class Perhaps(Asked, frozen=True, kw_only=True):
+    """Why, if there is something to say."""
+
+    reason: Line | None = None
+
+
 class As(Asked, frozen=True, kw_only=True):
     """For whom it is asked: a session asks for itself alone. A filter of rows by session is no such field."""
 

@@ -31,12 +31,6 @@ class Release(Held, frozen=True, kw_only=True):
     reason: Line | None = None
 
 
-class Drop(Asked, frozen=True, kw_only=True):
-    """Why a task will not be done, if there is something to say of it."""
-
-    reason: Line | None = None
-
-
 class Block(Held, frozen=True, kw_only=True):
     """What a person has to decide."""
 

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from covey.app.shapes.forms import Asked, Line
 from covey.app.shapes.merging.gates import GateRow, LandingRow
 from covey.app.shapes.merging.merges import MergeLine
-
-
-class Perhaps(Asked, frozen=True, kw_only=True):
-    """Why, if there is something to say."""
-
-    reason: Line | None = None
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
