@@ -11,6 +11,7 @@ from covey.app.fleet.sessions import find
 from covey.config import Board, Budget, Config, Merge
 from covey.core.costs.spending import Used
 from covey.core.fleet.outcomes import Again, Crashed, HandIn
+from covey.core.fleet.runs import Left
 from covey.core.fleet.start_limits import Wait
 from covey.errors import Invalid
 from tests.worlds.boards import Principal, World
@@ -51,7 +52,7 @@ def test_a_try_of_a_session_that_works_no_more_is_for_anyone(world: World, verb:
     world.at_work("ada")
     world.at_work("bob")
     run = world.begin("ada")
-    world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/1"))
+    world.do(lambda call: runs.note(call, run, Left("refs/covey/rescue/ada/1")))
     world.end(run, FAILED)
     world.ask(verb, name="ada")
     if verb == "session.remove":
@@ -87,14 +88,14 @@ def test_what_was_left_counts_until_the_session_goes_on_or_the_work_is_handed_in
     world.add()
     world.at_work("ada")
     run = world.begin()
-    world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/1"))
+    world.do(lambda call: runs.note(call, run, Left("refs/covey/rescue/ada/1")))
     world.end(run, Crashed("It went."))
     run = world.begin()
     assert world.work(run).left == (("ada", "refs/covey/rescue/ada/1"),)
     world.end(run, FAILED)
     run = world.begin()
     assert world.work(run).left == (), "its last run left nothing"
-    world.do(lambda call: runs.left(call, run, "refs/covey/rescue/ada/2"))
+    world.do(lambda call: runs.note(call, run, Left("refs/covey/rescue/ada/2")))
     world.end(run, HandIn("c" * 40))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import takewhile
 
@@ -341,23 +340,9 @@ def note_conversation(call: Call, run: Run, conversation: str) -> None:
         call.tx.advance(now, runs.Talking(conversation), COVEY)
 
 
-def missed(call: Call, run: Run, calls: int) -> None:
-    """Note that covey was not there before some uses of tools."""
+def note(call: Call, run: Run, event: runs.Missed | runs.Left | runs.Wrote | None) -> None:
+    """Note what was seen of a run at its end, if anything was: what covey missed, where its work is, what it wrote."""
     now = _open(call, run)
-    if calls and now is not None:
-        call.tx.advance(now, runs.Missed(calls=calls, why=MISSED), COVEY)
-
-
-def left(call: Call, run: Run, ref: str) -> None:
-    """Note where the work is kept that a run did not commit."""
-    now = _open(call, run)
-    if now is not None and now.left != ref:
-        call.tx.advance(now, runs.Left(ref), COVEY)
-
-
-def wrote(call: Call, run: Run, paths: Iterable[str]) -> None:
-    """Note the files that a run changed."""
-    now, event = _open(call, run), runs.wrote(paths)
     if now is not None and event is not None:
         call.tx.advance(now, event, COVEY)
 

@@ -20,6 +20,7 @@ from covey.app.people import egress_rules
 from covey.core.board import tasks
 from covey.core.board.tasks import Task
 from covey.core.costs.budgets import is_own
+from covey.core.fleet import runs
 from covey.core.fleet.launches import Observation
 from covey.core.fleet.outcomes import NEVER_BEGAN_S, Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.fleet.run_end import is_stopped
@@ -160,14 +161,15 @@ class Closer:
         """Write down the end of a run: lost, or as it was judged, with the alert that goes with it."""
         note_rescue(call, run.session, rescued, run.task)
         if rescued is not None and rescued.aside is None:
-            life.left(call, run, rescued.ref)
+            life.note(call, run, runs.Left(rescued.ref))
         watched = self.watches.of(run)
         until, news = watched.learnt or (None, None)
-        life.wrote(call, run, watched.wrote)
+        life.note(call, run, runs.wrote(watched.wrote))
         if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
             life.note_conversation(call, run, watched.heard.conversation)
         costs.count(call, run, watched.used, self.runtime.today().name, whole=watched.whole)
-        life.missed(call, run, watched.missed)
+        if watched.missed:
+            life.note(call, run, runs.Missed(calls=watched.missed, why=life.MISSED))
         if lost:
             life.lost(call, run, "Nobody saw it end: it was killed, or the machine was.", seen.code)
             return
