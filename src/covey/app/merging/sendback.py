@@ -81,17 +81,14 @@ def stumbled(call: Call, merge_id: str, what: str, most: int) -> None:
     payloads = (rows.decode_payload(each.kind, each.data) for each in told)
     times = 1 + sum(isinstance(each, merges.Waits) and each.failed > 0 for each in payloads)
     if times >= most:
-        give_up(call, merge_id, f"The merge queue failed {times} times in a row on it, and goes on without it: {what}")
+        _give_up(call, now, f"The merge queue failed {times} times in a row on it, and goes on without it: {what}")
     elif now.state is not MergeState.REVIEW:
         why = f"The merge queue failed on it, and tries again ({times} of {most} times): {what}"
         step(call, now, merges.Waits(why, failed=times), COVEY)
 
 
-def give_up(call: Call, merge_id: str, why: str) -> None:
+def _give_up(call: Call, now: Merge, why: str) -> None:
     """Take a merge out of the queue with which nothing can be done, and block its task by name until a person looks."""
-    now = call.tx.get(merges.Merge, merge_id)
-    if now is None or now.state not in merges.OPEN:
-        return
     reason = rejection.reason(RejectedWork(merge=now.id, cause="", main=call.context.config.target, words=why))
     step(call, now, merges.Rejected(reason), COVEY)
     task = call.tx.task(now.task)

@@ -65,7 +65,7 @@ def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | N
         works = {task: locate(project, main, place) for task, place in places.items()}
         where = {each.id: place for each in found if (place := _own_place(each, works.get(each.task))) is not None}
         texts = review.lines(project, list(where.values()))
-        shifts = cache(partial(_shifts, project))  # many comments are on one file
+        shifts = cache(partial(review.shifts, project))  # many comments are on one file
         seen: dict[str, Found] = {}
         for each in found:
             if each.id in where and each.line is not None:
@@ -84,12 +84,6 @@ def _own_place(comment: Comment, work: TaskWork | None) -> tuple[str, str] | Non
     return work.base if comment.side is Side.OLD else work.tip, comment.path
 
 
-def _shifts(project: Project, commit: str, path: str, elsewhere: str) -> Sequence[Shift] | None:
-    from covey.git import review
-
-    return review.shifts(project, path, commit, elsewhere)
-
-
 def _carried(
     shifts_of: Callable[[str, str, str], Sequence[Shift] | None],
     commit: str,
@@ -101,7 +95,7 @@ def _carried(
     place, line = where
     if elsewhere is None or line is None or elsewhere == commit:
         return where
-    shifts = shifts_of(commit, path, elsewhere)
+    shifts = shifts_of(path, commit, elsewhere)
     there = None if shifts is None else comments.carried(shifts, line)
     return (Place.OUTDATED, None) if there is None else (place, there)
 
