@@ -17,6 +17,7 @@ from covey.agents import hook_protocol
 from covey.agents.agent import Agent, traits_of
 from covey.app.context import Call
 from covey.app.fleet import runs as life
+from covey.app.history.run_edits import cut
 from covey.app.history.transcript_entries import PROMPT
 from covey.app.people import mail_delivery, questions
 from covey.app.people.mail_delivery import MailOffer
@@ -33,8 +34,6 @@ LOOK_BYTES = 4 * 1024 * 1024
 """Bytes of a transcript that are read at one look, and how far before its end the first one begins."""
 MAX_LOOKS = 16
 """How often a transcript is looked at when its run has ended."""
-MAX_LINE_BYTES = 8 * 1024 * 1024
-"""Bytes of a line beyond which nobody reads it."""
 STEP_S = 1.0
 """Seconds after which another step of an agent shows that it has got the answer to the one before."""
 MAX_UNANSWERED = 50
@@ -67,9 +66,7 @@ class Transcript:
             file.seek(self.offset)
             data = file.read(LOOK_BYTES)
         self.offset += len(data)
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        if len(self.rest) > MAX_LINE_BYTES:
-            self.rest = b""
+        lines, self.rest = cut(self.rest, data)
         return self._answered(line.decode(errors="replace") for line in lines)
 
     def pass_over(self, *, near: int = 0) -> None:

@@ -60,18 +60,22 @@ def reader(agent: Agent, folder: Path, run: Run) -> WithEdits:
     return WithEdits(agent.read, lambda: _told(agent, folder, run))
 
 
+def cut(rest: bytes, data: bytes) -> tuple[list[bytes], bytes]:
+    """Return the lines that end in what was read, and the beginning of the next one, without one that is too long."""
+    *lines, rest = (rest + data).split(b"\n")
+    return lines, rest if len(rest) <= LINE else b""
+
+
 def lines_of(output: Output, until: int | None = None) -> Iterator[bytes]:
     """Yield the lines of a stream up to a place, without one that is too long."""
     rest, at = b"", 0
     while until is None or at < until:
         data, following = output(at)
-        *lines, rest = (rest + data[: None if until is None else until - at]).split(b"\n")
+        lines, rest = cut(rest, data[: None if until is None else until - at])
         at = following
         yield from (line for line in lines if line)
         if not data:
             break
-        if len(rest) > LINE:
-            rest = b""
     if rest:
         yield rest
 

@@ -13,6 +13,7 @@ from covey.app.context import Call
 from covey.app.costs import costs
 from covey.app.fleet import runs as life
 from covey.app.history import journals
+from covey.app.history.run_edits import Output, Reader
 from covey.app.history.transcript_entries import PROMPT
 from covey.app.people import questions
 from covey.core.costs.budgets import is_over, is_own
@@ -26,7 +27,7 @@ from covey.core.fleet.sessions import COVEY, Session
 from covey.core.people.questions import Question, Withdrawn, reply_of
 from covey.core.people.questions import QuestionState as Asked
 from covey.errors import CoveyError, Refused
-from covey.loops.fleet.fleet_memory import Reader, Source, Tail, Watched, finish, listen
+from covey.loops.fleet.fleet_memory import Tail, Watched, finish, listen
 from covey.loops.fleet.pacing import Starts
 from covey.loops.fleet.terminals import Typist
 from covey.loops.fleet.watchdog import Watchdog
@@ -64,7 +65,7 @@ class Attendant:
 
     # Reading
 
-    def source(self, run: Run, watched: Watched, agent: Agent | None) -> tuple[Source, Reader | None]:
+    def source(self, run: Run, watched: Watched, agent: Agent | None) -> tuple[Output, Reader | None]:
         """Return where a run says what it does, and what understands it."""
         terminal = terminal_of(run, agent)
         if terminal is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from covey.agents.agent import Sight
 from covey.app.clock import Clock
 from covey.app.history.journals import Journal, Ledger
+from covey.app.history.run_edits import Output, Reader, cut
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import Used
 from covey.core.fleet.launches import Activity, Observation
@@ -25,16 +26,10 @@ from covey.core.people.alerts import AlertKind
 from covey.loops.fleet.pacing import Starts
 from covey.runners.machine import free_memory
 
-MAX_LINE_BYTES = 8 * 1024 * 1024
-"""Bytes of a line beyond which it is nobody's signal."""
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
 """Bytes that are read at most of what was printed before we began to listen."""
 LONG_AGO = -1e9
 """A time of the awake clock before all others."""
-
-Source = Callable[[int], tuple[bytes, int]]
-"""Returns a part of what was written from an offset on, and where the next part begins."""
-Reader = Callable[[str], list[Signal]]
 
 
 @dataclass
@@ -45,7 +40,7 @@ class Tail:
     rest: bytes = b""
 
 
-def listen(heard: RunState, tail: Tail, reader: Reader | None, source: Source, size: int, at: float) -> None:
+def listen(heard: RunState, tail: Tail, reader: Reader | None, source: Output, size: int, at: float) -> None:
     """Read all that was written since; what nobody can read any more is passed over."""
     if size - tail.read > MAX_UNREAD_BYTES:
         tail.read, tail.rest = size - MAX_UNREAD_BYTES, b""
@@ -54,9 +49,7 @@ def listen(heard: RunState, tail: Tail, reader: Reader | None, source: Source, s
         if not data:
             return
         tail.read = following
-        *lines, tail.rest = (tail.rest + data).split(b"\n")
-        if len(tail.rest) > MAX_LINE_BYTES:
-            tail.rest = b""
+        lines, tail.rest = cut(tail.rest, data)
         _understand(heard, reader, lines, at)
 
 
