@@ -341,8 +341,8 @@ export interface EventRow {
   prev: string;
 }
 
-/** A test that failed and then passed on the very same tree: how often, first and last, and where it failed. */
-export interface FlakeRow {
+/** A test that failed and then passed on the very same tree: how often, first and last, and in which gate. */
+export interface Flake {
   test: string;
   times: number;
   first: number;
@@ -1820,7 +1820,7 @@ export interface GetAnswers {
   "/api/devices": DeviceRow[];
   "/api/diff": Together;
   "/api/events": string;
-  "/api/flakes": FlakeRow[];
+  "/api/flakes": Flake[];
   "/api/gates/{}": GateFull;
   "/api/gates/{}/log": Logs;
   "/api/inbox": InboxRow[];

@@ -6,6 +6,7 @@ import gzip
 import os
 import statistics
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from covey.app.merging.merge_lookup import failed_in
 from covey.app.merging.merge_reasons import line_of, look
 from covey.app.shapes.fleet.runs import Logs
 from covey.app.shapes.forms import Nothing, Perhaps
-from covey.app.shapes.merging.gates import FlakeRow, GateFull, GateRow, LandingRow, ListFlakes, ListLandings, ReadGate
+from covey.app.shapes.merging.gates import GateFull, GateRow, LandingRow, ListFlakes, ListLandings, ReadGate
 from covey.app.shapes.merging.queue import QueueFull, QueueRow
 from covey.app.verbs import verb
 from covey.core.fleet.launches import Observation
@@ -198,7 +199,7 @@ def list_landings(call: Call, asked: ListLandings) -> list[LandingRow]:
     return [LandingRow.of(landing) for landing in call.tx.last_landings(asked.limit)]
 
 
-@verb("flake.list", "GET /api/flakes", ListFlakes, list[FlakeRow], may=SHARED)
-def list_flakes(call: Call, asked: ListFlakes) -> list[FlakeRow]:
+@verb("flake.list", "GET /api/flakes", ListFlakes, list[gates.Flake], may=SHARED)
+def list_flakes(call: Call, asked: ListFlakes) -> list[gates.Flake]:
     """List the tests that failed and then passed on the very same tree, those that did so last first."""
-    return [FlakeRow.of(flake, gate=failed_in(call, flake)) for flake in call.tx.flakes(asked.limit)]
+    return [replace(flake, gate=failed_in(call, flake)) for flake in call.tx.flakes(asked.limit)]

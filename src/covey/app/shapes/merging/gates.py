@@ -71,16 +71,6 @@ class ListFlakes(Asked, frozen=True, kw_only=True):
     limit: Limit = 200
 
 
-class FlakeRow(Answered, frozen=True):
-    """A test that failed and then passed on the very same tree: how often, first and last, and where it failed."""
-
-    test: str
-    times: int
-    first: float
-    last: float
-    gate: str
-
-
 class ListLandings(Asked, frozen=True, kw_only=True):
     """How many moves of main, the newest first."""
 
