@@ -61,9 +61,11 @@ def test_who_was_just_heard_of_is_not_read_again_to_see_whether_it_is_silent(
     assert (world.do(sessions.sweep), read) == (0, ["worker"])
 
 
-def test_a_refused_request_for_a_session_is_a_sign_of_its_life_and_a_filter_by_it_is_none(world: World) -> None:
+def test_a_refused_request_for_a_session_is_a_sign_of_its_life_and_a_filter_by_it_is_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard: list[str] = []
-    world.app.context.pulses.hear = heard.append  # type: ignore[method-assign]
+    monkeypatch.setattr(world.app.context.pulses, "hear", heard.append)
     with pytest.raises(CoveyError):
         world.ask("task.list", session="worker", after="T-99")
     assert heard == []

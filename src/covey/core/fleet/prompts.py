@@ -159,9 +159,7 @@ def _how(brief: Brief) -> str:
         if brief.check:
             lines.append(f"The test that it must pass: {brief.check}")
     lines.append("`covey task show`, `covey mail inbox` and `covey mail send` reach the board and your colleagues.")
-    lines.append(
-        "What you may not do to the tasks of others becomes a proposal for a person to decide: go on."
-    )
+    lines.append("What you may not do to the tasks of others becomes a proposal for a person to decide: go on.")
     if brief.kind is not Kind.REPORT:
         lines.append(
             "`covey lease check PATH` tells who else is at work on a file. What burdens the machine, run as"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covey.app.shapes.forms import As, Asked, Body, Branch, Commit, Fence, Line
+from covey.app.shapes.forms import As, Body, Branch, Commit, Fence, Line
 
 
 class Claim(As, frozen=True, kw_only=True):
