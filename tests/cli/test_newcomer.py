@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.worlds.serving import free_port
 from tests.worlds.shell import Shell
 
 
@@ -92,8 +93,7 @@ def test_an_address_that_cannot_be_had_is_about_bind(shell: Shell) -> None:
 
 
 def test_where_it_answers_beyond_loopback_is_told_again(shell: Shell) -> None:
-    with socket.create_server(("127.0.0.2", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port("127.0.0.2")
     first = shell.json("up", "--bind", f"127.0.0.2:{port}")
     try:
         assert first["bind"] == f"https://127.0.0.2:{port}"

@@ -26,7 +26,7 @@ from covey.runners.door import CHECKED_FROM_CONNECTIONS
 from covey.runners.process import ProcessRunner
 from covey.store.engine.lock import WriterLock
 from tests.worlds.proving import is_question
-from tests.worlds.serving import PATIENCE, Daemon, make_repository, serving, wait_until
+from tests.worlds.serving import PATIENCE, Daemon, free_port, make_repository, serving, wait_until
 
 NOBODY = 65534
 """A user that is not us, as root can be."""
@@ -40,6 +40,8 @@ for host in sys.argv[3:]:
 print("listens", flush=True)
 sys.stdin.read()
 """
+
+LOOPBACK = ("127.0.0.1", "::1")
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
@@ -118,11 +120,6 @@ def passed_on(asked: bytes, port: int, true: int) -> bytes:
         return far.recv(65536)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as asked:
-        return int(asked.getsockname()[1])
-
-
 # Both addresses
 
 
@@ -137,7 +134,7 @@ def test_the_daemon_answers_at_both_addresses_of_loopback(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_daemon_does_not_start_where_one_of_both_is_taken(tmp_path: Path, host: str) -> None:
-    port = free_port()
+    port = free_port(*LOOPBACK)
     with held(port, host):
         daemon = Daemon(make_repository(tmp_path / "shop"), "--port", str(port))
         with pytest.raises(AssertionError, match=f"Port {port} of {host} cannot be had"):
@@ -195,7 +192,7 @@ def test_nobody_who_listens_where_a_killed_daemon_did_hears_the_owners_token(
 
 
 def test_who_passes_the_question_on_to_the_true_daemon_is_not_believed(tmp_path: Path) -> None:
-    with serving(tmp_path / "shop") as daemon, impostor(free_port(), daemon.port) as stranger:
+    with serving(tmp_path / "shop") as daemon, impostor(free_port(*LOOPBACK), daemon.port) as stranger:
         said = json.loads(daemon.project.daemon_file.read_text())
         answered = passed_on(
             proof.question("owner", "0" * 32, f"127.0.0.1:{stranger.port}"), stranger.port, daemon.port
@@ -311,7 +308,7 @@ def test_a_run_asks_at_a_door_of_its_own_that_leads_to_the_daemon(tmp_path: Path
             pass
         connection.close()
         # Only what the door of a run passes on may name its address, and no page may.
-        foreign = daemon.ask("GET", "/api/board", headers={"Host": f"127.0.0.1:{free_port()}"})
+        foreign = daemon.ask("GET", "/api/board", headers={"Host": f"127.0.0.1:{free_port(*LOOPBACK)}"})
         assert foreign.status == 421
 
 

@@ -27,6 +27,7 @@ from tests.worlds.serving import (
     Gone,
     Reply,
     check_database,
+    free_port,
     make_repository,
     serving,
     wait_until,
@@ -169,10 +170,19 @@ def test_down_without_a_daemon_is_fine(begun: Path) -> None:
     )
 
 
+def is_bound(own: socket.socket, port: int) -> bool:
+    """Take a port if it can be had by now: what was killed may take a moment to be gone."""
+    try:
+        own.bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
+
+
 def test_a_port_that_another_program_took_is_named(daemon: Daemon) -> None:
     daemon.kill()
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", daemon.port))
+        wait_until(lambda: is_bound(taken, daemon.port), "the port of the killed daemon")
         taken.listen()
         command = [sys.executable, "-m", "covey.daemon", str(daemon.project.root)]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -305,13 +315,6 @@ def hangs_up_on_plain_http(host: str, port: int) -> bool:
             return not raw.recv(1000).startswith(b"HTTP/")
         except ConnectionError:
             return True
-
-
-def free_port(host: str) -> int:
-    """Return a port that is free at the moment."""
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
 
 
 def test_another_address_is_served_with_tls_and_the_same_token(begun: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import random
 import secrets
 import signal
 import socket
@@ -50,6 +51,17 @@ def wait_until(condition: Callable[[], bool], what: str, *, patience: float = PA
         if waited > patience:
             raise AssertionError(f"waited in vain: {what}")
         time.sleep(min(0.005 + waited / 50, 0.05))
+
+
+def free_port(*hosts: str) -> int:
+    """Return a port that is free now, and is given to no outgoing connection before it is used."""
+    for port in random.sample(range(10_000, 20_000), 50):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for host in hosts or ("127.0.0.1",):
+                family = socket.AF_INET6 if ":" in host else socket.AF_INET
+                stack.enter_context(socket.create_server((host, port), family=family))
+            return port
+    raise AssertionError("no port is free")
 
 
 def make_repository(folder: Path, settings: str = "") -> Project:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import socket
 import ssl
 import urllib.parse
 from pathlib import Path
 from typing import Any
 
 from covey.cli.people.open import drawn
+from tests.worlds.serving import free_port
 from tests.worlds.shell import Shell
 
 CODE = re.compile(r"#code=[\w-]{22}")
@@ -21,12 +21,6 @@ def no_display(shell: Shell) -> Shell:
     """Return the shell of somebody who has no screen before them."""
     gone = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     return Shell(shell.folder, {name: value for name, value in shell.env.items() if name not in gone})
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def join(url: str, page: str, *, to: tuple[str, int], tls: bool = False) -> tuple[int, str]:
