@@ -29,21 +29,28 @@ def renewing(daemon: Daemon, task: str, session: str, fence: int) -> Iterator[No
         thread.join()
 
 
+def told(follower: Follower, task: str) -> list[tuple[str, str | None]]:
+    """Return what was told of a task: its status and who has it, as it was at first and at each change."""
+    rows = [row for frame in follower.of("board") for row in frame.data if row["id"] == task]
+    return [(row["status"], row["session"]) for row in rows]
+
+
 def test_a_silent_session_loses_its_claim_with_an_alert_and_a_renewing_one_keeps_it(tmp_path: Path) -> None:
-    with serving(tmp_path / "repo", settings="[board]\nclaim_ttl = 1\n") as daemon, daemon.client() as client:
+    with serving(tmp_path / "repo", settings="[board]\nclaim_ttl = 5\n") as daemon, daemon.client() as client:
         for title in ("One", "Two"):
             client.post("/api/board", {"title": title})
         with Follower(daemon) as follower:
             kept = client.post("/api/board/T-1/claim", {"session": "awake"})["fence"]
             with renewing(daemon, "T-1", "awake", kept):
                 lost = client.post("/api/board/T-2/claim", {"session": "asleep"})["fence"]
-                follower.wait_for(lambda _: bool(follower.of("alerts")), "an alert")
+                follower.wait_for(
+                    lambda _: bool(follower.of("alerts")) and told(follower, "T-2")[-1] == ("todo", None), "an alert"
+                )
                 held = client.get("/api/board/T-1")
             (alert,) = [frame.data for frame in follower.of("alerts")]
             assert (alert["type"], alert["session"]) == ("claim_expired", "asleep")
             assert "T-2" in alert["message"]
-            rows = [row for frame in follower.of("board")[1:] for row in frame.data if row["id"] == "T-2"]
-            assert [(row["status"], row["session"]) for row in rows] == [("doing", "asleep"), ("todo", None)]
+            assert told(follower, "T-2")[1:] == [("doing", "asleep"), ("todo", None)]
         assert (held["status"], held["session"], held["fence"]) == ("doing", "awake", kept)
         assert client.get("/api/alerts")[0]["message"] == alert["message"]
         late = client.ask("POST", "/api/board/T-2/handin", {"session": "asleep", "fence": lost})
