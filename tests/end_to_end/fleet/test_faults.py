@@ -254,7 +254,7 @@ def test_who_repeats_a_call_on_and_on_is_ended_as_stuck(made: Callable[..., Line
 def test_a_limit_with_a_reset_is_waited_for_and_is_no_try(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, ONCE, GOOD, watching())
     begun, go = line.mark("begun"), line.mark("go")
-    task = started(line, f"run touch {begun}\nwait for {go}\ntrouble limit 3: 429, try later\n")
+    task = started(line, f"run touch {begun}\nwait for {go}\ntrouble limit 12: 429, try later\n")
     wait_until(begun.exists, "the run")
     with line.client() as client:  # while it works: how long it waits afterwards is nobody's to rely on
         client.ask("PATCH", f"/api/board/{task}", {"body": DONE}).good()

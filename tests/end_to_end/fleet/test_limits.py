@@ -11,8 +11,8 @@ from tests.worlds.projects import GOOD, SCRIPTED, Line, processes_of, sleepers_o
 from tests.worlds.serving import wait_until
 
 ONCE = "[board]\ntries = 1\n"
-SOON = 0.02
-"""Minutes."""
+SOON = 0.1
+"""Minutes: long enough for what does not hang, also on a slow machine."""
 QUICK = "[watch]\nbackoff = 0.05\ncrashes = 2\n"
 """Who failed tries again at once, and not often."""
 

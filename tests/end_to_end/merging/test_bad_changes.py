@@ -167,7 +167,7 @@ def test_a_branch_that_cannot_land_is_refused_at_the_door(made: Callable[..., Li
 
 
 def test_a_main_that_moves_all_the_time_makes_no_events_for_each_merge_that_waits(made: Callable[..., Line]) -> None:
-    line = made('[merge]\ncheck = "sleep 5"\nslots = 1\n')
+    line = made('[merge]\ncheck = "sleep 600"\nslots = 1\n')  # none ends before main moves, however slow git is
     line.up()
     forge = Forge(line.root)
     names = {f"task {number}": forge.adding((FILE, b"f%d" % number, forge.blob())) for number in range(12)}
