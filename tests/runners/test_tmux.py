@@ -665,7 +665,8 @@ def test_an_old_tmux_is_said_to_be_too_old(tmp_path: Path, told: str, good: bool
 def test_what_a_killed_start_left_is_removed_in_time(tmp_path: Path, desk: Desk) -> None:
     place = desk.socket.parent
     place.mkdir(mode=0o700, exist_ok=True)
-    old, new = place / f"{tmp_path.name}-old.door", place / f"{tmp_path.name}-new.door"
+    name = f"{tmp_path.name}-{os.getpid()}"  # other test runs on this machine have the same place
+    old, new = place / f"{name}-old.door", place / f"{name}-new.door"
     for path in (old, new):
         path.touch()
     os.utime(old, (0, 0))

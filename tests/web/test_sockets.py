@@ -261,6 +261,7 @@ def test_viewers_come_and_go_with_the_daemon(house: House) -> None:
     house.start("ivo")
     with house.viewer("ivo") as one:
         one.sees("here")
+        wait_until(lambda: len(viewers(house.daemon)) == 1, "the end of those who looked before")
         (client,) = viewers(house.daemon)
         house.daemon.kill()
         one.until(lambda: one.code is not None, "the end")

@@ -143,8 +143,10 @@ def state(pid: int) -> str:
 
 def is_at_rest(pid: int) -> bool:
     """Say whether a process stands still: stopped, dead, or waiting for its new child, which stands before its exec."""
-    letter = state(pid)
-    return letter in "TZ" or (letter == "D" and any(state(child) == "T" for child in children(pid)))
+    with contextlib.suppress(OSError):
+        letter = state(pid)
+        return letter in "TZ" or (letter == "D" and any(state(child) == "T" for child in children(pid)))
+    return not alive(pid)
 
 
 def children(pid: int) -> list[int]:

@@ -52,7 +52,7 @@ def _at_work(line: Line) -> int:
 def _assert_gone(line: Line, before: dict[str, Any], daemon: int) -> None:
     assert _picture(line) == before
     assert (line.worktrees / "folder" / "file").read_text() == "mine\n"
-    assert set(processes_of(line.folder)) <= {daemon}
+    wait_until(lambda: set(processes_of(line.folder)) <= {daemon}, "the end of what the daemon itself asks git")
     kept = {"output", "errors", "rc", "failure", "started", "lock", "lost", "transcript.gz"}
     left = {path.name for path in (line.state / "runs").glob("*/*")}
     assert left <= kept, left

@@ -63,7 +63,7 @@ def test_a_paused_fleet_stands_still_with_its_tasks_and_goes_on(line: Line) -> N
     assert [line.task(task)["status"] for task in ids] == ["doing"] * 3
     assert all(line.task(task)["session"] for task in ids)
     assert line.task(late)["status"] == "todo"
-    assert {session["state"] for session in line.sessions().values()} == {"paused"}
+    wait_until(lambda: {session["state"] for session in line.sessions().values()} == {"paused"}, "all that stand still")
     assert line.landed() == []
     line.ok("resume")
     for task in (*ids, late):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.worlds.projects import GOOD, SCRIPTED, Line, kill
+from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, kill
 from tests.worlds.serving import wait_until
 
 FILE = "".join(f"line {number}\n" for number in range(1, 10))
@@ -54,6 +54,7 @@ def test_two_sessions_that_change_the_same_line_are_told_once_also_after_the_dae
     assert (found["one"], found["other"], found["level"], found["files"]) == (one, other, "conflict", ["menu.txt"])
     assert (found["one_session"], found["other_session"]) == ("ada", "bob")
     kill([pid])
+    wait_until(lambda: not alive(pid), "the end of the daemon")
     line.up()
     third = _begin(line, "carol")
     wait_until(lambda: {to for to, text in _told(line) if third in text} == {"ada", "bob", "carol"}, "word of a third")
