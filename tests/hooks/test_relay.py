@@ -22,6 +22,8 @@ PROGRAM = Path(relay.__file__)
 PATIENCE = 60.0
 SHA256 = ("_sha256", "_sha2")
 """What Python calls the digest that it has in it."""
+PATIENT = f"import sys; sys.path.insert(0, {str(PROGRAM.parent)!r}); import relay; relay.QUICK = {PATIENCE}; "
+"""A relay that waits longer: what is told of an answer does not depend on how busy the machine is."""
 SAID = b'{"hookSpecificOutput": {"additionalContext": "h\xc3\xa9llo"}}'
 
 
@@ -50,7 +52,7 @@ def heard(connection: socket.socket, daemon: Daemon) -> None:
             said = b""
     head, _, rest = said.partition(b"\r\n\r\n")
     length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-    body = bytearray(rest)  # grows in place: the relay has a second for all of it
+    body = bytearray(rest)  # grows in place
     while len(body) < length:
         body += connection.recv(1 << 20)
     daemon.heard.append(head + b"\r\n\r\n" + body)
@@ -113,10 +115,14 @@ def serving(behave: Behaviour) -> Iterator[Daemon]:
 
 
 def relayed(
-    env: dict[str, str], *words: str, hook: bytes = b'{"tool_name": "Write"}'
+    env: dict[str, str], *words: str, hook: bytes = b'{"tool_name": "Write"}', quick: bool = False
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the relay with a hook on its standard input; it must end well and complain of nothing."""
-    argv = [sys.executable, "-I", "-S", str(PROGRAM), *(words or ("PreToolUse",))]
+    """Run the relay with a hook on its standard input; it must end well and complain of nothing.
+
+    `quick`: as agents start it, so that it goes on without an answer after a second.
+    """
+    program = [str(PROGRAM)] if quick else ["-c", f"{PATIENT}relay.main(sys.argv[1:])"]
+    argv = [sys.executable, "-I", "-S", *program, *(words or ("PreToolUse",))]
     run = subprocess.run(argv, input=hook, env=env, capture_output=True, timeout=PATIENCE, check=False)
     assert (run.returncode, run.stderr) == (0, b"")
     return run
@@ -178,7 +184,7 @@ def test_whatever_else_is_answered_is_never_printed_and_noted_as_missed(name: st
 def test_a_daemon_that_hangs_is_given_up(tmp_path: Path) -> None:
     over = threading.Event()
     with serving(waits(over)) as daemon:
-        run = relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")})
+        run = relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}, quick=True)
         over.set()
     assert run.stdout == b"" and (tmp_path / "missed").read_text().endswith(" PreToolUse too late\n")
 
@@ -186,7 +192,8 @@ def test_a_daemon_that_hangs_is_given_up(tmp_path: Path) -> None:
 def test_a_daemon_that_reads_nothing_is_given_up(tmp_path: Path) -> None:
     over = threading.Event()
     with serving(waits(over, hears=False)) as daemon:
-        run = relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}, hook=b"x" * 32 * 1024 * 1024)
+        env = {**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}
+        run = relayed(env, hook=b"x" * 32 * 1024 * 1024, quick=True)
         over.set()
     assert run.stdout == b"" and (tmp_path / "missed").read_text().endswith(" PreToolUse too late\n")
 
@@ -228,14 +235,14 @@ def test_a_question_to_a_person_is_waited_for() -> None:
 
     threading.Timer(2 * relay.QUICK, decided.set).start()
     with serving(behave) as daemon:
-        assert relayed(daemon.env, "PermissionRequest").stdout == SAID
+        assert relayed(daemon.env, "PermissionRequest", quick=True).stdout == SAID
 
 
 def test_nobody_waits_for_a_person_whom_a_daemon_that_stands_still_never_asks(tmp_path: Path) -> None:
     over = threading.Event()
     threading.Timer(20 * relay.QUICK, over.set).start()
     with serving(waits(over)) as daemon:
-        run = relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}, "PermissionRequest")
+        run = relayed({**daemon.env, "COVEY_MISSED": str(tmp_path / "missed")}, "PermissionRequest", quick=True)
         assert not over.is_set()
         over.set()
     assert run.stdout == b"" and (tmp_path / "missed").read_text().endswith(" PermissionRequest too late\n")

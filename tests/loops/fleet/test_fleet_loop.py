@@ -227,6 +227,10 @@ class House:
         """Return a question whether so many runs have ended."""
         return lambda: len(self.outcomes()) >= count
 
+    def has_said(self, count: int) -> Callable[[], bool]:
+        """Return a question whether so many runs have printed something: before, no time should pass for them."""
+        return lambda: sum(self.runner.look(run["id"]).size > 0 for run in self.runs()) >= count
+
     def close(self) -> None:
         """End all that still runs, and let go."""
         for run in self.store.read(lambda tx: tx.open_runs()):
@@ -535,6 +539,7 @@ def test_a_person_is_told_once_that_a_model_answers_nobody(built: Callable[..., 
     for title in names:
         house.add(f"{tells('waits')}exec sleep 1000\n", title)
     house.staff(*names)
+    house.until(house.has_said(3), "their first words", seconds=0.05)
     house.until(house.is_over(3), "the end of all three", seconds=3.0)
     assert (house.outcomes(), house.told()) == (["stopped"] * 3, ["stalled"])
 
@@ -745,6 +750,7 @@ def test_who_was_stopped_for_a_silent_model_waits_also_if_the_daemon_was_killed_
     house = built(watching(stalled_minutes=0.5, request_minutes=1, backoff=3600, backoff_most=3600))
     house.add(f"{tells('waits')}exec sleep 1000\n")
     house.staff("ada")
+    house.until(house.has_said(1), "its first word")
     house.until(lambda: bool(house.events("run.ending")), "the decision", seconds=3.0)
     assert house.outcomes() == []
     house.fleet = Fleet(house.runtime, FleetMemory(house.clock, lambda: house.free, lambda: 0.5))
