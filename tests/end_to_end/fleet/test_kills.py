@@ -263,11 +263,14 @@ def _killable(line: Line, run: int) -> dict[int, str]:
 def _something_killed_now_and_then(line: Line, tasks: int, kills: int, seed: int) -> None:
     """Kill processes of a run one by one while it works, and assert that all of its tasks land, each once."""
     chance = random.Random(seed)
+    mark = line.mark("begun")
     body = "write files/{0}\n    {0}\ncommit First\nwait 0.2\nappend files/{0}\n    more\ncommit Second\n"
-    wanted = [{"title": f"Task {number:02}", "body": body.format(number)} for number in range(tasks)]
+    wanted = [
+        {"title": f"Task {number:02}", "body": f"run touch {mark}\n{body.format(number)}"} for number in range(tasks)
+    ]
     (line.root / "README.md").write_text("mine\n")
     running = line.begin("run", "-n", "3", line.tasks(*wanted))
-    wait_until(lambda: line.agents() != {}, "the run at work")
+    wait_until(mark.exists, "the run at work")  # an agent itself can be over before anybody has looked for it
     killed: list[str] = []
     while running.poll() is None and len(killed) < kills:
         time.sleep(chance.uniform(0.1, 0.5))  # neither does bad luck wait for anything

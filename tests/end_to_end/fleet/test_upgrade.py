@@ -128,6 +128,7 @@ def _kill(line: Installed, daemon: int) -> None:
     wait_until(lambda: not alive(daemon), "the daemon's end")
 
 
+@pytest.mark.timeout(900)  # many commands, each a program that starts, and not a hang, on a busy machine
 @pytest.mark.parametrize("end", [_stop, _kill], ids=["stopped", "killed"])
 def test_what_the_version_before_began_this_one_takes_up_and_ends(
     line: Installed, end: Callable[[Installed, int], None]
