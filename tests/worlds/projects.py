@@ -234,14 +234,17 @@ class Line:
     def assert_green(self, check: str) -> None:
         """Assert that every value that main took passes a check in a fresh checkout."""
         for number, commit in enumerate(dict.fromkeys(self.main_values())):
-            place = self.folder / "fresh" / f"{number}-{os.urandom(3).hex()}"
-            place.mkdir(parents=True)
-            packed = subprocess.run(["git", "archive", commit], cwd=self.root, capture_output=True, check=True).stdout
-            with tarfile.open(fileobj=BytesIO(packed)) as tar:
-                tar.extraction_filter = lambda member, _: member  # the argument came with a patch release of 3.11
-                tar.extractall(place)
-            done = subprocess.run(["sh", "-c", check], cwd=place, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, (commit, done.stdout, done.stderr)
+            self.assert_passes(check, commit, self.folder / "fresh" / f"{number}-{os.urandom(3).hex()}")
+
+    def assert_passes(self, check: str, commit: str, place: Path) -> None:
+        """Assert that a commit passes a check in a new folder, which disturbs no worktree that comes or goes."""
+        place.mkdir(parents=True)
+        packed = subprocess.run(["git", "archive", commit], cwd=self.root, capture_output=True, check=True).stdout
+        with tarfile.open(fileobj=BytesIO(packed)) as tar:
+            tar.extraction_filter = lambda member, _: member  # the argument came with a patch release of 3.11
+            tar.extractall(place)
+        done = subprocess.run(["sh", "-c", check], cwd=place, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (commit, done.stdout, done.stderr)
 
     def landed(self) -> list[str]:
         """Return the titles of the commits on main, the newest first, without the first commit."""

@@ -106,7 +106,7 @@ def test_hooks_are_put_beside_what_a_person_has_and_leave_it_as_it_was(street: P
     street.world.model.add("kept", [Step(do=(Tool("Write", {"file_path": "kept.txt", "content": "x\n"}),)), DONE])
     with start(street, "claude", at, "[[script kept]]") as process:
         process.communicate(timeout=PATIENCE)
-    assert street.line.sessions()["kept"]["state"] == "idle"
+    wait_until(lambda: street.line.sessions()["kept"]["state"] == "idle", "a session that is idle")
     assert covey(street, at, "hooks", "remove")["installed"] is False
     assert file.read_bytes() == before
     seen = len(street.line.events("session.changed"))
