@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, expect, sync_playwright
 
 from tests.model.environment import CHECKOUT
 from tests.worlds.projects import Line
@@ -180,3 +180,9 @@ def connection(page: Page) -> str:
 def wait_for_page(page: Page, state: str = "live") -> None:
     """Wait until the page is up and follows the daemon, or has found out that it may not."""
     wait_until(lambda: connection(page) == state, f"a page that is {state}")
+
+
+def wait_for_view(page: Page, place: str) -> None:
+    """Wait until a view is drawn with what it shows: the page follows its address a moment later."""
+    expect(page.locator(f".frame.at-{place}")).to_be_visible()
+    expect(page.locator("main .loading, main [aria-busy=true]")).to_have_count(0)

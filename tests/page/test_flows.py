@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page
+from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page, wait_for_view
 from tests.page.conftest import Visit
 from tests.page.stage import SEARCH, SHELF, Stage, indented, stage, terminal, writes
 from tests.worlds.serving import wait_until
@@ -92,6 +92,29 @@ CHANGED_WHILE_DRAWN = """async () => {
 
 def test_what_changes_while_it_is_drawn_for_the_first_time_is_drawn_again(desk: Page) -> None:
     assert desk.evaluate(CHANGED_WHILE_DRAWN) == "new"
+
+
+STOPPED_WHEN_DRAWN = """async (name) => {
+  const { putSessions, state } = await import("/js/data/store.js");
+  new MutationObserver((_, watcher) => {
+    if (!document.querySelector(".fleet-buttons")) return;
+    watcher.disconnect();
+    putSessions([{ ...state.sessions.get(name), goal: "stopped" }]);
+  }).observe(document.body, { subtree: true, childList: true });
+}"""
+
+
+def test_what_is_told_of_sessions_the_moment_they_are_drawn_counts(played: Stage, desk: Page) -> None:
+    played.start("otto")
+    desk.goto("/#/sessions")
+    expect(desk.locator('[data-session="otto"]')).to_contain_text("idle")
+    start = desk.get_by_role("button", name="Start all")
+    expect(start).to_have_count(0)
+    desk.goto("/#/settings")
+    wait_for_view(desk, "settings")
+    desk.evaluate(STOPPED_WHEN_DRAWN, "otto")
+    desk.goto("/#/sessions")
+    expect(start).to_be_visible()
 
 
 # Questions

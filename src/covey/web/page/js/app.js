@@ -1,5 +1,5 @@
 // The entry point: joins this browser to the daemon, picks the view from the address, and draws the frame around it.
-import { html, render, useEffect, useState } from "./lib.js";
+import { html, render, useEffect, useLayoutEffect, useState } from "./lib.js";
 import { hear, isNarrow } from "./widgets/view_hooks.js";
 import * as notifications from "./data/notifications.js";
 import { join as enter } from "./data/api.js";
@@ -41,7 +41,8 @@ export const PLACES = [
 
 function usePlace() {
   const [where, setWhere] = useState(whereabouts());
-  useEffect(() => hear(window, { hashchange: () => setWhere({ ...whereabouts(), from: document.activeElement }) }), []);
+  const follow = () => setWhere({ ...whereabouts(), from: document.activeElement });
+  useLayoutEffect(() => hear(window, { hashchange: follow }), []); // with the drawing: who sees a link can follow it
   return where;
 }
 

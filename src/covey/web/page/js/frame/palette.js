@@ -1,5 +1,5 @@
 // The command palette, and the help that lists all keys that do something now.
-import { html, useEffect, useMemo, useRef, useState } from "../lib.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { fit } from "../rules/fuzzy.js";
 import { approvals } from "../inbox/inbox_list.js";
 import { inGroup, offered, spell, useCommands } from "../widgets/keys.js";
@@ -196,7 +196,7 @@ function Help({ onClose }) {
 /** Where the palette and the help open. */
 export function Palette() {
   const [shown, setShown] = useState(/** @type {"search" | "help" | null} */ (null));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ends = [listen(["palette"], () => setShown("search")), listen(["help"], () => setShown("help"))];
     return () => ends.forEach((end) => end());
   }, []);

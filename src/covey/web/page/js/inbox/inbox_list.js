@@ -973,7 +973,7 @@ export function Asks({ label = "Inbox" }) {
   const place = useRef(null);
   const had = useRef(false);
   const note = () => (had.current = place.current?.contains(document.activeElement) ?? false);
-  useEffect(() => listen(["inbox"], note), []);
+  useLayoutEffect(() => listen(["inbox"], note), []);
   const items = listedRows();
   useLayoutEffect(() => {
     if (current.key !== null && !items.some((item) => item.key === current.key)) {

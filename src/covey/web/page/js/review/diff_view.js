@@ -1,5 +1,5 @@
 // A diff, file by file, side by side or unified, with comments at their lines.
-import { html, useEffect, useMemo, useRef, useState } from "../lib.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { hear, isNarrow, measure } from "../widgets/view_hooks.js";
 import { coloursOf, languageOf, listen, withMark } from "./highlighting.js";
 import { anchor, beside, columns, isAside, marks, ownerOf, parse, placed, rangeOf, sayLines } from "../rules/diff.js";
@@ -229,7 +229,7 @@ export function Changes({
   const [top, setTop] = useState(/** @type {{ file: DiffFile, into: boolean } | null} */ (null));
   const [fit, setFit] = useState(100);
   const place = useRef(null);
-  useEffect(() => listen(() => again((count) => count + 1)), []);
+  useLayoutEffect(() => listen(() => again((count) => count + 1)), []);
   useEffect(() => {
     const element = place.current;
     const see = () => {

@@ -1,5 +1,5 @@
 // Dialogs and commands to add, start, stop and remove sessions.
-import { html, useEffect, useState } from "../lib.js";
+import { html, useLayoutEffect, useState } from "../lib.js";
 import { get, post, query } from "../data/api.js";
 import { commandOf, listed, readCrew } from "../rules/session_request.js";
 import { inGroup, useCommands } from "../widgets/keys.js";
@@ -296,7 +296,7 @@ async function tellGone(name, since) {
 function useStopped() {
   const names = () => withGoal("stopped").join(" ");
   const [stopped, setStopped] = useState(names);
-  useEffect(() => listen(["sessions"], () => setStopped(names())), []);
+  useLayoutEffect(() => listen(["sessions"], () => setStopped(names())), []); // before anything can be told
   const [offer] = useRead(async () => (stopped ? get(OFFER) : null), [], [stopped]);
   return { stopped: stopped ? stopped.split(" ") : [], together: stopped ? (offer?.stopped_together ?? []) : [] };
 }

@@ -287,7 +287,7 @@ const EMPTY = {
 /** Draw a column again when the filter or the look changes, each in a moment of its own, so that keys are heard between. */
 function useOwnMoment() {
   const [, again] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let timer = 0;
     const leave = listen(["filter", "look", "settings"], () => {
       clearTimeout(timer);
@@ -805,14 +805,14 @@ function useCursor() {
     if (marks.column !== null && rows.length) pointAt(marks.column, marks.index, marks.owned);
     else point(null, marks.column, 0, false);
   };
-  useEffect(() => listen(["tasks", "filter", "sessions"], judge), []);
+  useLayoutEffect(() => listen(["tasks", "filter", "sessions"], judge), []);
 }
 
 /** Draw the board again when it gets or loses a column, or a phone shows another one. */
 function useShape() {
   const shape = () => `${columns().length} ${look.column} ${look.view} ${JSON.stringify(look.list)}`;
   const [, set] = useState(shape);
-  useEffect(() => listen(["filter", "look"], () => set(shape())), []);
+  useLayoutEffect(() => listen(["filter", "look"], () => set(shape())), []);
 }
 
 /** Return the column that a phone begins with: known as soon as there is a task, and then it stays. */

@@ -199,7 +199,7 @@ export function confirm(asked) {
 /** The place where `confirm` asks. */
 export function Asking() {
   const [, again] = useState(0);
-  useEffect(() => listen(["asking"], () => again((count) => count + 1)), []);
+  useLayoutEffect(() => listen(["asking"], () => again((count) => count + 1)), []);
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
   if (!asking) return null;
   const { title, body, action, text, value, danger, required, answer } = asking;
