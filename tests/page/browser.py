@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,3 +186,8 @@ def wait_for_view(page: Page, place: str) -> None:
     """Wait until a view is drawn with what it shows: the page follows its address a moment later."""
     expect(page.locator(f".frame.at-{place}")).to_be_visible()
     expect(page.locator("main .loading, main [aria-busy=true]")).to_have_count(0)
+
+
+def wait_until_told(page: Page, condition: Callable[[], bool], what: str) -> None:
+    """Wait for what a handler of the test notes: handlers are called only while the page is asked something."""
+    wait_until(lambda: page.evaluate("() => true") and condition(), what)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page, wait_for_view
+from tests.page.browser import DESK, PHONE, Complaints, Site, wait_for_page, wait_for_view, wait_until_told
 from tests.page.conftest import Visit
 from tests.page.stage import SEARCH, SHELF, Stage, indented, stage, terminal, writes
 from tests.worlds.serving import wait_until
@@ -251,6 +251,26 @@ def test_what_is_saved_before_the_whole_task_has_come_is_saved(played: Stage, de
         waiting[0].continue_()
     now = played.line.task(task)
     assert (now["title"], now["body"]) == ("Sell crayons", "White and red.")
+
+
+def test_who_is_at_a_card_stays_there_when_what_was_added_comes(played: Stage, desk: Page) -> None:
+    task = played.add("Sweep the stairs", priority=800, role="cleaning")
+    here = card(desk, "todo", task)
+    expect(here).to_be_visible()
+    waiting: list[Route] = []
+    desk.route("**/api/board", partial(_keep, waiting), times=1)
+    desk.keyboard.press("n")
+    expect(desk.locator(FIELD)).to_have_count(1)
+    desk.keyboard.type("Sweep the hall role:cleaning")
+    desk.keyboard.press("Enter")
+    desk.keyboard.press("Escape")
+    here.focus()
+    wait_until_told(desk, lambda: bool(waiting), "the new task, on its way")
+    waiting[0].continue_()
+    expect(desk.locator(".card", has_text="Sweep the hall")).to_be_visible()
+    desk.evaluate("() => new Promise((done) => setTimeout(done, 200))")  # after the moment in which it would be shown
+    desk.keyboard.press("+")
+    wait_until(lambda: played.line.task(task)["priority"] == 801, "a higher priority of the card one is at")
 
 
 def test_many_tasks_are_changed_at_once_and_taken_back_at_once(played: Stage, desk: Page) -> None:

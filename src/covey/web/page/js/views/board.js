@@ -349,14 +349,14 @@ function Lines({ adding, onAdd, onForm }) {
 }
 
 /**
- * Bring a task that was just added into view, while its author goes on typing.
+ * Bring a task that was just added into view, while its author goes on typing; who is at a card by now stays there.
  * @param {Task} task
  */
 function shownAfterAdding(task) {
   setTimeout(
     () => {
       const at = standing().find(task.id);
-      if (at) pointAt(at.column, at.index, false);
+      if (at && !document.activeElement?.closest(".card")) pointAt(at.column, at.index, false);
     },
     isList() ? 250 : 40,
   );
