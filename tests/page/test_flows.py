@@ -39,6 +39,7 @@ def site(played: Stage, browser: Browser) -> Site:
 
 def card(page: Page, column: str, task: str) -> Locator:
     """Return a card in a column; on a phone that column is chosen first, since one is shown at a time."""
+    wait_for_view(page, "board")
     picked = page.get_by_role("group", name="Column", exact=True).locator(f'[data-column="{column}"]')
     if picked.count():
         picked.click()
@@ -247,6 +248,7 @@ def test_what_is_saved_before_the_whole_task_has_come_is_saved(played: Stage, de
     dialog.get_by_label("Title").fill("Sell crayons")
     desk.keyboard.press("Control+Enter")
     expect(dialog).to_have_count(0)
+    wait_until_told(desk, lambda: bool(waiting), "the question for the whole task")
     with desk.expect_response(lambda response: response.request.method == "PATCH"):
         waiting[0].continue_()
     now = played.line.task(task)
@@ -281,6 +283,7 @@ def test_many_tasks_are_changed_at_once_and_taken_back_at_once(played: Stage, de
     expect(desk.locator(FIELD)).to_have_count(1)
     desk.keyboard.type("Dust shelf")
     desk.keyboard.press("Enter")
+    expect(desk.locator(".card")).to_have_count(len(ids))
     desk.locator(f'.card[data-id="{ids[0]}"]').focus()
     desk.keyboard.press("Control+a")
     expect(desk.get_by_role("toolbar", name="Selected tasks")).to_contain_text("3 tasks")
@@ -448,14 +451,15 @@ def test_a_comment_on_a_line_reaches_the_agent_that_wrote_it(played: Stage, desk
     desk.keyboard.press("Control+Enter")
     remark = desk.locator(".review-main .remark", has_text="Please name the step.")
     expect(remark).to_contain_text("draft")
+    expect(desk.locator(FIELD)).to_have_count(0)  # the draft can be told before the field has gone
     desk.keyboard.press("Shift+S")
     expect(remark).to_contain_text("sent")
     go.touch()
     expect(remark).to_contain_text(re.compile("read|delivered|acknowledged"))
+    played.line.wait_for(task, "done")  # it has read, and all of it is in the file
     told = inbox.read_text()
     assert "Please name the step." in told
     assert "bookshop/shelf.py" in told
-    played.line.wait_for(task, "done")
 
 
 @LOOKS
@@ -471,6 +475,7 @@ def test_work_is_approved_lands_and_is_reverted(
     page = visit(f"/#/review/{task}", **look)
     expect(page.locator(".line.plus", has_text="Dear reader")).to_be_visible()
     page.get_by_role("main").get_by_role("button", name=re.compile("^Approve")).click()
+    expect(page).not_to_have_url(re.compile(f"#/review/{task}$"))  # it goes on by itself when it is answered
     played.line.wait_for(task, "done")
     assert f"{name}.txt" in played.line.git("ls-tree", "--name-only", "main")
     page.goto("/#/queue/landings")
@@ -495,8 +500,9 @@ def test_what_is_chosen_is_read_commented_on_and_approved_together(played: Stage
     other = hand_in(played, "jack", "Write a tale", {"tale.txt": "Once\nupon\na time\n"})
     page = visit("/#/review")
     rows = [page.locator(f'.waiting-row[data-task="{task}"]') for task in (one, other)]
-    expect(rows[0]).to_contain_text("1 file")
-    expect(rows[0]).to_contain_text("+3 −0")
+    for row in rows:
+        expect(row).to_contain_text("1 file")
+        expect(row).to_contain_text("+3 −0")
     rows[0].locator("a").focus()
     page.keyboard.press("Shift+ArrowDown")
     expect(page.get_by_role("toolbar", name="Chosen tasks")).to_contain_text("2 chosen")
@@ -505,6 +511,7 @@ def test_what_is_chosen_is_read_commented_on_and_approved_together(played: Stage
     line.filter(has_text="violets").locator("button").last.click()
     line.filter(has_text="sugar").locator("button").last.click(modifiers=["Shift"])
     expect(page.locator(".editor-head")).to_contain_text("lines 2–3")
+    expect(page.locator(FIELD)).to_have_count(1)
     page.keyboard.type("Are blue.")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".review-main .remark")).to_contain_text("lines 2–3")
@@ -512,7 +519,10 @@ def test_what_is_chosen_is_read_commented_on_and_approved_together(played: Stage
     assert (said["path"], said["line"], said["lines"], said["commit"]) == (
         "rhyme.txt", 2, 2, played.ask("GET", f"/api/board/{one}/diff")["tip"],
     )  # fmt: skip
+    expect(page.locator(FIELD)).to_have_count(0)  # the draft can be told before the field has gone
+    expect(page.get_by_role("button", name="Approve all")).to_be_visible()
     page.keyboard.press("a")
+    expect(page).to_have_url(re.compile("#/review$"))  # it goes on by itself when it is answered
     for task in (one, other):
         played.line.wait_for(task, "done")
     page.goto(f"/#/timeline/task={one}")

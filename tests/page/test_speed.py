@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 from bench.page import edit_much, heap, scroll, wait_for_whole
 from bench.project import Daemon
 from covey.git import project as projects
-from tests.page.browser import PHONE, Site, wait_for_page
+from tests.page.browser import PHONE, Site, wait_for_page, wait_until_told
 from tests.page.conftest import Visit
 
 pytestmark = pytest.mark.xdist_group("page-speed")
@@ -134,7 +134,7 @@ def test_the_stream_is_opened_while_the_rest_of_the_page_is_on_its_way(visit: Vi
     page.route("**/js/views/board.js", keep)
     with page.expect_request("**/api/events?*"):
         page.goto("/#/board", wait_until="commit")
-    assert late, "the page was there before the stream was asked for"
+    wait_until_told(page, lambda: bool(late), "the page, which is on its way still")
     late[0].continue_()
     wait_for_page(page)
     expect(page.locator(".card").first).to_be_visible()
