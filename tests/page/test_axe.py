@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import AXE, DESK, PHONE, Complaints, Site, Theme, installed, wait_for_page
+from tests.page.browser import AXE, DESK, PHONE, Complaints, Site, Theme, installed, wait_for_page, wait_for_view
 from tests.page.conftest import Visit
 from tests.page.stage import Stage, play_all, stage
 
@@ -194,6 +194,7 @@ def test_a_view_keeps_nobody_out_and_nobody_restless(
     path = re.sub(r"\{(.*?)\}", lambda title: played.tasks[title[1]], place)
     page = windows(theme, look)
     page.goto(f"/#/{path}")
+    wait_for_view(page, path.partition("/")[0])
     opens(page)
     settle(page)
     found = [*faults(page), *restless(page), *(misfits(page) if look == PHONE and name != "the keys" else ())]
@@ -222,7 +223,8 @@ def test_nothing_moves_for_who_wants_no_motion(windows: Callable[..., Page]) -> 
     page = windows("dark", DESK | {"reduced_motion": "reduce"})
     for name in NAMES:
         page.goto(f"/#/{name}")
+        wait_for_view(page, name)
+        expect(page.locator(".state-needs")).not_to_have_count(0)  # which would move otherwise
         settle(page)
-        assert page.locator(".state-needs").count() > 0  # which would move otherwise
         moving = "() => document.getAnimations().filter((each) => each.playState === 'running').length"
         assert (name, page.evaluate(moving), restless(page)) == (name, 0, [])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import DESK, PHONE, Site, wait_for_page
+from tests.page.browser import DESK, PHONE, Site, wait_for_page, wait_for_view
 from tests.page.conftest import Visit
 from tests.page.stage import Stage, stage
 from tests.worlds.serving import wait_until
@@ -112,8 +112,8 @@ def test_nothing_of_what_others_say_runs_in_any_view(visit: Visit, look: dict[st
     page = visit(**look)
     for place in PLACES:
         page.goto(f"/#/{place}")
-        page.wait_for_selector("main :not(.loading)")
-        page.wait_for_timeout(300)
+        wait_for_view(page, place.partition("/")[0])
+        page.wait_for_timeout(300)  # for harm that would come late
         assert_unharmed(page)
 
 
@@ -125,7 +125,7 @@ def test_titles_are_shown_letter_by_letter(played: Stage, visit: Visit) -> None:
     expect(desk.locator(f'.card[data-id="{played.tasks[TITLES[0]]}"] .card-title')).to_have_text(TITLES[0])
     assert "⟨202E⟩" in desk.locator(f'.card[data-id="{played.tasks[TITLES[1]]}"] .card-title').inner_text()
     desk.goto(f"/#/board/{played.tasks[TITLES[2]]}")
-    desk.wait_for_timeout(200)
+    expect(desk.get_by_role("complementary", name=f"Task {played.tasks[TITLES[2]]}")).to_be_visible()
     assert_unharmed(desk)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import Site, press_chord
+from tests.page.browser import Site, press_chord, wait_for_view
 from tests.page.stage import Stage, play_all, stage
 from tests.worlds.serving import wait_until
 
@@ -73,6 +73,7 @@ def test_two_keys_that_are_far_apart_are_two_keys(desk: Page) -> None:
 
 
 def test_every_command_has_its_name_in_the_palette(desk: Page) -> None:
+    expect(desk.locator(".card", has_text="Print receipts").first).to_be_visible()  # what is known is found
     go(desk, "Control+k")
     palette = desk.get_by_role("dialog")
     palette.get_by_role("combobox").fill("timeline")
@@ -95,14 +96,18 @@ def test_the_keys_are_listed(desk: Page) -> None:
     expect(dialog).to_have_count(0)
 
 
-PLACES = ["board", "inbox", "sessions", "review", "queue", "timeline", "mail", "leases", "costs", "settings"]
+PLACES = {
+    "board": ".card", "inbox": ".ask", "sessions": ".tile", "review": ".waiting-link", "queue": ".merges",
+    "timeline": ".story", "mail": ".thread-link", "leases": ".lease", "costs": ".chart", "settings": ".setting-table",
+}  # fmt: skip
+"""What each view has to show of the project."""
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_tab_goes_on_with_a_focus_that_is_seen_and_named(desk: Page, place: str) -> None:
     desk.goto(f"/#/{place}")
-    desk.wait_for_selector("main :not(.loading)")
-    desk.wait_for_timeout(200)
+    wait_for_view(desk, place)
+    expect(desk.get_by_role("main").locator(PLACES[place]).first).to_be_visible()
     found = []
     for _ in range(120):
         go(desk, "Tab")
@@ -147,7 +152,7 @@ def test_a_dialog_gives_the_focus_back(desk: Page) -> None:
         expect(desk.get_by_role("dialog")).to_be_visible()
         go(desk, "Escape")
         expect(desk.get_by_role("dialog")).to_have_count(0)
-        assert desk.evaluate("() => document.activeElement.dataset.id") == before
+        expect(desk.locator(f'.card[data-id="{before}"]')).to_be_focused()
 
 
 def test_a_diff_is_walked_through_commented_and_left_by_keyboard(desk: Page, played: Stage) -> None:
@@ -162,6 +167,7 @@ def test_a_diff_is_walked_through_commented_and_left_by_keyboard(desk: Page, pla
     desk.keyboard.type("Why?")
     go(desk, "Control+Enter")
     expect(desk.locator(".remark.is-draft", has_text="Why?").first).to_be_visible()
+    expect(desk.locator("textarea")).to_have_count(0)  # the draft can be told before the field has gone
     go(desk, "s")
     expect(desk.locator(".pair").first).to_be_visible()
     go(desk, "s u")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.page.browser import PHONE, Complaints, Site, wait_for_page
+from tests.page.browser import PHONE, Complaints, Site, wait_for_page, wait_for_view
 from tests.page.conftest import Visit
 from tests.worlds.projects import GOOD, SCRIPTED, make_line
 
@@ -61,6 +61,7 @@ def test_a_desk_shows_the_code_for_a_phone(site: Site, visit: Visit) -> None:
 
 def test_a_phone_shows_cards_before_terminals(site: Site, visit: Visit) -> None:
     phone = visit("/#/sessions", **PHONE)
+    wait_for_view(phone, "sessions")
     assert phone.locator(".xterm").count() == 0
     wide = phone.evaluate("() => document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
