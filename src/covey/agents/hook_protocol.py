@@ -127,7 +127,10 @@ def _writes(tool: str, given: object, command: str) -> tuple[str, ...]:
     if tool in EDITS and isinstance(given, dict):
         path = _file(given.get(EDITS[tool]))
         return (path,) if path else ()
-    return _patched_by_shell(command) if "*** Begin Patch" in command and _PATCHES.search(command) else ()
+    if "*** Begin Patch" not in command or not _PATCHES.search(command):
+        return ()
+    folder = _into(command)  # its paths are seen from there
+    return tuple(posixpath.join(folder, path) for path in patched(command))
 
 
 def _text_of_patch(given: object) -> str:
@@ -161,12 +164,6 @@ def _starred(patch: str) -> Iterator[str]:
         end = len(patch) if end < 0 else end
         yield patch[begin:end]
         begin = end
-
-
-def _patched_by_shell(command: str) -> tuple[str, ...]:
-    """Return the paths of a patch that a shell is given, seen from where the shell was before."""
-    folder = _into(command)
-    return tuple(posixpath.join(folder, path) for path in patched(command))
 
 
 def _into(command: str) -> str:

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import functools
 import hashlib
+import math
 import os
 import re
 import secrets
@@ -168,6 +169,18 @@ def contents(project: Project, names: Sequence[str], patience: float = GIT_TIMEO
         if answer is None:
             raise ToolFailed(f"git cannot read {name}.")
         yield answer
+
+
+def texts(
+    project: Project, names: Sequence[str], most: float = math.inf, patience: float = GIT_TIMEOUT_S
+) -> Iterator[bytes | None]:
+    """Yield what files hold; None for a name of no file, and for a file of more than `most` bytes."""
+    for info in infos(project, names, patience):
+        if info is None or info.kind != "blob" or info.size > most:
+            yield None
+        else:
+            ((_, content),) = contents(project, [info.name], patience)
+            yield content
 
 
 def _ask(project: Project, verb: bytes, names: Sequence[str], patience: float) -> list[tuple[Info, bytes] | None]:

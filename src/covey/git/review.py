@@ -320,9 +320,8 @@ def lines(project: Project, places: Sequence[tuple[str, str]]) -> dict[tuple[str
     if not asked:
         return found
     names = [f"{commit}:{path}".encode(errors="replace").decode() for commit, path in asked]
-    for place, info in zip(asked, objects.infos(project, names), strict=True):
-        if info is not None and info.kind == "blob" and info.size <= MAX_TEXT_BYTES:
-            ((_, data),) = objects.contents(project, [info.name])
+    for place, data in zip(asked, objects.texts(project, names, MAX_TEXT_BYTES), strict=True):
+        if data is not None:
             found[place] = None if b"\0" in data[:8000] else data.decode(errors="replace").split("\n")
     return found
 

@@ -254,7 +254,10 @@ def merge(project: Project, sides: Sides) -> str | Conflict:
     if asked.returncode == 0:
         return asked.stdout.split(b"\0", 1)[0].decode()
     if asked.returncode == 1:
-        return _conflict(asked.stdout)
+        _, files, message = read_merge(iter(asked.stdout.split(b"\0")))
+        named = dict.fromkeys(_RENAMED_ASIDE.sub("", name) for name in files)
+        short = message if len(message) <= MAX_MESSAGE_CHARS else message[:MAX_MESSAGE_CHARS] + " ..."
+        return Conflict(tuple(named), short or "The two change the same lines.")
     if b"unrelated histories" in asked.stderr:
         return Conflict((), "The two have no common ancestor: their histories are unrelated.")
     raise ToolFailed(f"git merge-tree failed: {complaint(asked)}.")
@@ -263,21 +266,15 @@ def merge(project: Project, sides: Sides) -> str | Conflict:
 def merge_each(project: Project, base: str, tips: Sequence[str]) -> dict[str, str]:
     """Return the tree of `base` with each tip alone in it, in one process; those that do not merge are left out."""
     sides = find_sides(project, base, base)
-    words = ("merge-tree", "--write-tree", "--stdin", "-z", "--name-only", "--no-messages")
+    words = ("merge-tree", "--write-tree", "--stdin", "-z", "--name-only", "--messages")
     asked = "".join(f"{base} {tip}\n" for tip in tips).encode()
     with _place(project, sides.attributes) as folder:
         done = try_git(*words, at=folder, stdin=asked, env=_at(project, folder), patience=MERGE_TIMEOUT_S)
     if done.returncode != 0 or _is_unread(done.stderr):
         return {}
     fields = iter(done.stdout.split(b"\0"))
-    found = {}
-    for tip in tips:
-        is_clean, tree = next(fields), next(fields)
-        while next(fields):
-            pass  # the names of files in conflict, up to an empty one
-        if is_clean == b"1":
-            found[tip] = tree.decode()
-    return found
+    merged = {tip: (next(fields), read_merge(fields)) for tip in tips}
+    return {tip: tree for tip, (is_clean, (tree, *_)) in merged.items() if is_clean == b"1"}
 
 
 @contextlib.contextmanager
@@ -305,24 +302,19 @@ def _is_unread(said: bytes) -> bool:
     return any(line.startswith(b"error: ") for line in said.splitlines())
 
 
-def _conflict(printed: bytes) -> Conflict:
-    """Read what merge-tree prints: tree, names, an empty name, then messages of (count, paths, kind, text)."""
-    fields = printed.split(b"\0")[1:]
-    end = fields.index(b"") if b"" in fields else len(fields)
-    files = dict.fromkeys(_RENAMED_ASIDE.sub("", readable(name)) for name in fields[:end])
-    texts, rest = [], fields[end + 1 :]
-    while rest and rest[0].isdigit():
-        count = int(rest[0])
-        paths, kind, text = rest[1 : count + 1], *rest[count + 1 : count + 3]
-        rest = rest[count + 3 :]
+def read_merge(fields: Iterator[bytes]) -> tuple[str, tuple[str, ...], str]:
+    """Read one result of `merge-tree -z --name-only --messages`: its tree, the files in conflict, and why they are."""
+    tree = next(fields).decode()
+    files = list(map(readable, iter(lambda: next(fields), b"")))
+    is_listed, messages = bool(files), []
+    while (count := next(fields, b"")).isdigit():  # of submodules it adds advice in plain words
+        paths = [readable(next(fields)) for _ in range(int(count))]
+        kind, text = next(fields), next(fields)
         if kind != b"Auto-merging":
-            texts.append(readable(text).strip())
-            # A few kinds (a split rename of a folder) leave no file in the first list.
-            files.update(dict.fromkeys(readable(path) for path in paths) if end == 0 else {})
-    message = "\n".join(texts) or "The two change the same lines."
-    return Conflict(
-        tuple(files), message if len(message) <= MAX_MESSAGE_CHARS else message[:MAX_MESSAGE_CHARS] + " ..."
-    )
+            messages.append(readable(text).strip())
+            # A few kinds (a split rename of a folder) leave no file in the list.
+            files += [] if is_listed else paths
+    return tree, tuple(dict.fromkeys(files)), "\n".join(messages)
 
 
 def commit_tree(

@@ -251,9 +251,8 @@ def _settings(project: Project, base: str, new: _New) -> Iterator[Finding]:
 
 def _texts(project: Project, paths: Sequence[bytes], names: Sequence[str]) -> Iterator[tuple[bytes, str]]:
     """Yield the texts of files, those that are not there left out."""
-    for path, found in zip(paths, objects.infos(project, names, MERGE_TIMEOUT_S), strict=True):
-        if found is not None and found.kind == "blob" and found.size <= MAX_SETTINGS_BYTES:
-            ((_, text),) = objects.contents(project, [found.name], MERGE_TIMEOUT_S)
+    for path, text in zip(paths, objects.texts(project, names, MAX_SETTINGS_BYTES, MERGE_TIMEOUT_S), strict=True):
+        if text is not None:
             yield path, text.decode(errors="replace")
 
 

@@ -13,7 +13,7 @@ from covey.core import overlaps
 from covey.core.overlaps import Hunk
 from covey.errors import ToolFailed
 from covey.git.candidates import chain_inputs
-from covey.git.candidates.candidates import Change, Entry, compare, readable
+from covey.git.candidates.candidates import Change, Entry, compare, read_merge
 from covey.git.candidates.chain_inputs import BranchCommits
 from covey.git.identity import BIG_FILE, PLAIN_DIFF
 from covey.git.project import Project
@@ -151,19 +151,11 @@ def _section(content: str, lines: Sequence[bytes]) -> Iterator[Hunk]:
 
 
 def conflicts(printed: bytes) -> Iterator[tuple[str, ...]]:
-    """Yield the files in conflict of each merge: clean or not, a tree, names, then messages, which end with nothing."""
+    """Yield the files in conflict of each merge that `merge-tree --stdin` tells of."""
     fields = iter(printed.split(b"\0"))
-    for clean in fields:
-        if not clean:
-            return
-        next(fields)
-        names = [readable(name) for name in iter(lambda: next(fields), b"")]
-        for count in iter(lambda: next(fields), b""):
-            paths = [readable(next(fields)) for _ in range(int(count))]
-            kind, _ = next(fields), next(fields)
-            if clean == b"0" and kind != b"Auto-merging" and not names:
-                names = paths  # a few kinds (a folder that was split) leave no file in the list
-        yield tuple(dict.fromkeys(names)) if clean == b"0" else ()
+    for is_clean in iter(lambda: next(fields), b""):
+        _, files, _ = read_merge(fields)
+        yield () if is_clean == b"1" else files
 
 
 def commits(project: Project, wanted: Collection[str]) -> dict[str, tuple[float, list[bytes]]]:

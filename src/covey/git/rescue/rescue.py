@@ -19,14 +19,14 @@ import difflib
 import json
 import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from covey import files, memory
 from covey.errors import CoveyError, NotFound, Refused, ToolFailed
-from covey.git import refs
+from covey.git import objects, refs
 from covey.git.identity import RESCUE_REFS
 from covey.git.project import Project
 from covey.git.refs import Order
@@ -42,7 +42,7 @@ from covey.git.rescue.parts import (
     write_parts,
     write_rescue,
 )
-from covey.git.rescue.rescue_repository import LIMITS, Limits, PrivateGit, private_git, refs_git
+from covey.git.rescue.rescue_repository import LIMITS, RESTORE_TIMEOUT_S, Limits, PrivateGit, private_git, refs_git
 from covey.git.rescue.scan import (
     BEYOND,
     GITLINK,
@@ -243,7 +243,7 @@ def find_rescues(project: Project, session: str | None = None) -> list[Rescued]:
     if listed.returncode != 0:
         raise ToolFailed(f"The rescues cannot be listed: {complaint(listed)}.")
     found = [line.partition(" ")[::2] for line in listed.stdout.decode().splitlines()]
-    metas = read_objects(project, [f"{commit}:meta.json" for commit, _ in found])
+    metas = objects.texts(project, [f"{commit}:meta.json" for commit, _ in found], patience=RESTORE_TIMEOUT_S)
     rescues = [
         _described(ref.removeprefix(RESCUE_REFS), commit, json.loads(meta) if meta else {})
         for (commit, ref), meta in zip(found, metas, strict=True)
@@ -287,7 +287,7 @@ def find_rescue(project: Project, name: str) -> Rescued:
 def show(project: Project, name: str) -> Details:
     """Return one rescue with every path in it."""
     found = find_rescue(project, name)
-    (content,) = read_objects(project, [f"{found.commit}:files.json"])
+    (content,) = read_files(project, found.commit, ["files.json"])
     if content is None:
         raise ToolFailed(f"{found.ref} is damaged: it has no files.json.")
     files = json.loads(content)
@@ -296,24 +296,9 @@ def show(project: Project, name: str) -> Details:
     return Details(found, tips, files["files"], files["left_out"])
 
 
-def read_objects(project: Project, names: list[str]) -> list[bytes | None]:
-    """Return the contents of some objects in one call of git; None for each that is not there."""
-    if not names:
-        return []
-    asked = refs_git(project, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
-    printed = checked("cat-file", asked)
-    contents: list[bytes | None] = []
-    at = 0
-    for _ in names:
-        end = printed.index(b"\n", at)
-        size = printed[at:end].split()[-1]
-        at = end + 1
-        if size == b"missing":
-            contents.append(None)
-            continue
-        contents.append(printed[at : at + int(size)])
-        at += int(size) + 1
-    return contents
+def read_files(project: Project, commit: str, names: Iterable[str]) -> list[bytes | None]:
+    """Return the contents of some files of a rescue; None for each that is not there."""
+    return list(objects.texts(project, [f"{commit}:{name}" for name in names], patience=RESTORE_TIMEOUT_S))
 
 
 def drop(project: Project, one: Rescued) -> bool:

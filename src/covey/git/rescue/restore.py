@@ -13,7 +13,7 @@ from covey.errors import Refused, ToolFailed
 from covey.git.locks import held
 from covey.git.project import Project
 from covey.git.rescue.archive import read_tar
-from covey.git.rescue.rescue import Rescued, find_rescue, read_objects
+from covey.git.rescue.rescue import Rescued, find_rescue, read_files
 from covey.git.rescue.rescue_repository import RESTORE_TIMEOUT_S, private_git, refs_git
 from covey.git.run import checked, git, try_git
 from covey.values import dataclass
@@ -42,8 +42,7 @@ def restore(project: Project, name: str, target: Path) -> Restored:
     target = Path(os.path.abspath(target))
     if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
         raise Refused(f"{target} is there already, and not empty.", hint="Name a folder that does not exist: --to DIR.")
-    parts = read_objects(project, [f"{found.commit}:{part}" for part in ("meta.json", "files.json", "index")])
-    meta_text, files_text, index = parts
+    meta_text, files_text, index = read_files(project, found.commit, ("meta.json", "files.json", "index"))
     if meta_text is None or files_text is None:
         raise ToolFailed(f"{found.ref} is damaged: it does not say what it holds.")
     meta, files = json.loads(meta_text), json.loads(files_text)
@@ -98,11 +97,10 @@ def _fill(
     missing = _run_filters(found, target, own, files["checkout"])
     for folder in files["folders"]:
         os.makedirs(_at(target, folder), exist_ok=True)
-    tars = read_objects(project, [f"{found.commit}:nested/{number}.tar" for number in range(len(meta["nested"]))])
-    for tar in tars:
+    for tar in read_files(project, found.commit, [f"nested/{number}.tar" for number in range(len(meta["nested"]))]):
         if tar is not None:
             read_tar(tar, target)
-    (state,) = read_objects(project, [f"{found.commit}:state.tar"])
+    (state,) = read_files(project, found.commit, ["state.tar"])
     if state is not None:
         read_tar(state, own, without=NOT_RESTORED)
         _mend_submodules(target, own, meta)
