@@ -26,8 +26,8 @@ from covey.core.events import FIRST, Event, digest
 from covey.core.history.origins import IMPORT_AGAIN_HINT, MAIL, PRIVATE, PROMPTS, Line, follow
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import objects, refs
-from covey.git.candidates.candidates import resolve
-from covey.git.identity import AUTHOR_AND_COMMITTER, FETCH_ONLY, INCOMING_REFS, KEPT_REFS, LOG_REFS, NO_PROMPT
+from covey.git.candidates.candidates import Author, commit_tree, resolve
+from covey.git.identity import AUTHOR_AND_COMMITTER, COVEY, FETCH_ONLY, INCOMING_REFS, KEPT_REFS, LOG_REFS, NO_PROMPT
 from covey.git.objects import Writer
 from covey.git.project import Project
 from covey.git.refs import Order
@@ -123,8 +123,7 @@ def export(project: Project, source: Source, included: Iterable[str]) -> Export:
         blobs |= _write_texts(Writer(project, len(next(iter(segments.values())))), source, missing)
     tree = _write_tree(project, source, wanted, segments, blobs)
     first = 1 if meta is None else meta.seq + 1
-    parents, message = [] if old is None else ["-p", old], _message(source, wanted, first)
-    commit = _git(project, "commit-tree", tree, *parents, stdin=message.encode()).decode().strip()
+    commit = commit_tree(project, tree, () if old is None else (old,), _message(source, wanted, first), Author(*COVEY))
     _move(project, ref, commit, old)
     return Export(ref, commit, source.seq, source.seq - first + 1, wanted)
 
@@ -196,20 +195,8 @@ def _line(event: Event, own: bytes, wanted: tuple[str, ...], names: set[str]) ->
             withheld = tuple(name for name in private if name in said)
             data = _encode({name: value for name, value in said.items() if name not in withheld}).decode()
         names.update(value["sha256"] for name, value in said.items() if name not in withheld and _is_blob(value))
-    return _encode(
-        _Line(
-            event.seq,
-            event.time,
-            event.actor,
-            event.kind,
-            event.subject,
-            msgspec.Raw(data.encode()),
-            event.key,
-            event.prev.hex(),
-            own.hex(),
-            withheld,
-        )
-    )
+    kept = {**vars(event), "data": msgspec.Raw(data.encode()), "prev": event.prev.hex()}
+    return _encode(_Line(**kept, hash=own.hex(), withheld=withheld))
 
 
 def _is_blob(value: object) -> bool:

@@ -14,6 +14,13 @@ from covey.values import dataclass
 MAIN_LISTING_TIMEOUT_S = 60.0
 
 
+class _OwnPath(cached_property[Path]):
+    """A place among covey's own files, by its name there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(lambda project: project.state / name)
+
+
 @dataclass(frozen=True)
 class Project:
     """Where a repository keeps its files, and where covey keeps its own."""
@@ -33,68 +40,36 @@ class Project:
         """Return the folder of covey's own files: shared by all worktrees, never committed."""
         return self.common / "covey"
 
-    @cached_property
-    def database(self) -> Path:
-        """Return the file of the store."""
-        return self.state / "covey.db"
-
-    @cached_property
-    def runs(self) -> Path:
-        """Return the folder with a folder for each run."""
-        return self.state / "runs"
+    database = _OwnPath("covey.db")
+    """The file of the store."""
+    runs = _OwnPath("runs")
+    """The folder with a folder for each run."""
+    records = _OwnPath("worktrees")
+    """The folder in which is noted which worktrees covey made."""
+    aside = _OwnPath("aside")
+    """The folder of what git knew of worktrees that are kept aside."""
+    hooks = _OwnPath("hooks")
+    """The folder of the guard's hooks and settings."""
+    worktrees_lock = _OwnPath("worktrees.lock")
+    """The file that is locked while the list of worktrees changes."""
+    lock = _OwnPath("lock")
+    """The file whose lock makes its holder the only writer."""
+    owner_token = _OwnPath("owner.token")
+    """The file of the owner's token."""
+    daemon_file = _OwnPath("daemon.json")
+    """The file in which the daemon says where it answers."""
+    needed = _OwnPath("needed")
+    """The file whose lock is held by whoever needs the daemon at this moment."""
+    kept = _OwnPath("kept")
+    """The file that is there from `covey up` to `covey down`: a daemon in between stays."""
 
     def run_folder(self, run: str) -> Path:
         """Return the folder of what a run printed and left behind."""
         return self.runs / run
 
-    @property
-    def records(self) -> Path:
-        """Return the folder in which is noted which worktrees covey made."""
-        return self.state / "worktrees"
-
-    @property
-    def aside(self) -> Path:
-        """Return the folder of what git knew of worktrees that are kept aside."""
-        return self.state / "aside"
-
-    @property
-    def hooks(self) -> Path:
-        """Return the folder of the guard's hooks and settings."""
-        return self.state / "hooks"
-
-    @property
-    def worktrees_lock(self) -> Path:
-        """Return the file that is locked while the list of worktrees changes."""
-        return self.state / "worktrees.lock"
-
-    @property
-    def lock(self) -> Path:
-        """Return the file whose lock makes its holder the only writer."""
-        return self.state / "lock"
-
-    @property
-    def owner_token(self) -> Path:
-        """Return the file of the owner's token."""
-        return self.state / "owner.token"
-
     def token(self) -> str:
         """Return the owner's token, or say how to get a new one."""
         return read_token(self.owner_token)
-
-    @property
-    def daemon_file(self) -> Path:
-        """Return the file in which the daemon says where it answers."""
-        return self.state / "daemon.json"
-
-    @property
-    def needed(self) -> Path:
-        """Return the file whose lock is held by whoever needs the daemon at this moment."""
-        return self.state / "needed"
-
-    @property
-    def kept(self) -> Path:
-        """Return the file that is there from `covey up` to `covey down`: a daemon in between stays."""
-        return self.state / "kept"
 
     @property
     def is_begun(self) -> bool:

@@ -34,9 +34,7 @@ def look(project: Project, path: Path, branch: str, base: str) -> BranchState:
         return BranchState()
     tip = try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}", at=project.common)
     head = tip.stdout.decode().strip() if tip.returncode == 0 else None
-    ahead = False
-    if head is not None:
-        ahead = git("rev-list", "--count", head, f"^{base}", at=project.common).strip() != b"0"
+    ahead = head is not None and not candidates.is_ancestor(project, head, base)
     return BranchState(head, ahead, _dirty(project, path))
 
 
