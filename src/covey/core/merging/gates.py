@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
+from covey.core.events import facts
 from covey.values import dataclass
 
 TRY = "try"
@@ -107,8 +108,7 @@ Event = Started | Ended | Lost | Flaked
 
 def first(gate: str, seq: int, event: Started, at: float) -> Gate:
     """Return the gate that a Started event begins."""
-    spec = {name: value for name, value in vars(event).items() if name != "check"}
-    return Gate(id=gate, ordinal=seq, started=at, **spec)
+    return Gate(id=gate, ordinal=seq, started=at, **facts(event, "check"))
 
 
 def apply(gate: Gate, event: Event, at: float) -> Gate:
@@ -117,18 +117,8 @@ def apply(gate: Gate, event: Event, at: float) -> Gate:
         case Started():
             return first(gate.id, gate.ordinal, event, at)
         case Ended():
-            return replace(
-                gate,
-                state=GateState.PASSED if event.passed else GateState.FAILED,
-                code=event.code,
-                step=event.step,
-                seconds=event.seconds,
-                cpu=event.cpu,
-                failures=event.failures,
-                fingerprint=event.fingerprint,
-                summary=event.summary,
-                ended=at,
-            )
+            state = GateState.PASSED if event.passed else GateState.FAILED
+            return replace(gate, state=state, ended=at, **facts(event, "passed"))
         case Lost(why):
             return replace(gate, state=GateState.LOST, why=why, ended=at)
         case Flaked():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
+from covey.core.events import facts
 from covey.errors import Refused
 from covey.values import dataclass
 
@@ -250,17 +251,8 @@ def waits_for_person(merge: Merge, *, has_gate: bool, broken_gate: bool) -> bool
 
 def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
     """Return the merge that a Queued event begins."""
-    return Merge(
-        id=merge_id,
-        ordinal=seq,
-        task=event.task,
-        session=event.session,
-        branch=event.branch,
-        commit=event.commit,
-        reverts=event.reverts,
-        state=MergeState.REVIEW if event.review else MergeState.QUEUED,
-        queued=at,
-    )
+    state = MergeState.REVIEW if event.review else MergeState.QUEUED
+    return Merge(id=merge_id, ordinal=seq, state=state, queued=at, **facts(event, "review", "reopen"))
 
 
 def apply(merge: Merge, event: Event, at: float) -> Merge:

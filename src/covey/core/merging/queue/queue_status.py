@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from covey.core.events import facts
 from covey.core.merging.queue.train import Rate
 from covey.values import dataclass
 
@@ -97,19 +98,10 @@ Event = Began | Joined | Paused | Resumed | Frozen | Thawed | Halted
 def apply(standing: QueueStatus, event: Event, at: float, by: str) -> QueueStatus:
     """Return the queue as it stands after `event`. Never refuses."""
     match event:
-        case Began(strategy=strategy, slots=slots, base=base, proven=proven, rate=rate, forgives=forgives):
+        case Began(base=base, forgives=forgives):
             halted = standing.halted if base == standing.base and not forgives else None
-            return replace(
-                standing,
-                strategy=strategy,
-                slots=slots,
-                base=base,
-                proven=proven,
-                rate=rate,
-                began=at,
-                halted=halted,
-                gates=standing.gates if halted else (),
-            )
+            failed = standing.gates if halted else ()
+            return replace(standing, began=at, halted=halted, gates=failed, **facts(event, "forgives"))
         case Joined():
             return standing
         case Paused(why):
