@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Protocol
 
+from covey.agents import streams
 from covey.core.fleet.launches import Launch, Screen
 from covey.core.fleet.runs import TMUX, Run
 from covey.core.fleet.signals import Asks, Compacts, Limited, Signal
@@ -67,6 +68,14 @@ class Assignment:
     """Dollars that it may spend, if there is a limit."""
     hooks: HookDoor | None = None
     """Where it asks at each step; None lets it work unasked."""
+
+    def command(self, program: str, *words: str) -> list[str]:
+        """Return how its command line begins: with its program, what that is always given, and the model if one is set.
+
+        `program`: the usual one.
+        """
+        model = ["--model", streams.word(self.model)] if self.model else []
+        return [streams.word(self.program) or program, *words, *model]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,10 +78,9 @@ class Aider(HearsNothing):
 
     def launch(self, work: Assignment) -> Launch:
         """Return `aider`, which reads the prompt from its file and keeps its histories in the run's folder."""
-        argv = [streams.word(work.program) or "aider", "--message-file", streams.word(work.prompt_file)]
-        argv += [*QUIET, *PLAIN_COMMITS]
-        argv += LOOKING if work.permissions is PermissionLevel.ASK else AT_WORK
-        argv += ["--model", streams.word(work.model)] if work.model else []
+        does = LOOKING if work.permissions is PermissionLevel.ASK else AT_WORK
+        read = ("--message-file", streams.word(work.prompt_file))
+        argv = work.command("aider", *read, *QUIET, *PLAIN_COMMITS, *does)
         if os.path.isabs(work.folder):
             for history in ("chat", "input"):
                 argv += [f"--{history}-history-file", os.path.join(streams.word(work.folder), f"aider.{history}")]

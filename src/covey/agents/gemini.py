@@ -88,9 +88,8 @@ class Gemini(HearsNothing):
         minutes. It writes whole lines from one thread, so that they do not get into each other.
         """
         conversation = streams.name(work.conversation)
-        argv = [streams.word(work.program) or "gemini", "--output-format", "stream-json"]
-        argv += ["--approval-mode", MODES[work.permissions]]
-        argv += ["--model", streams.word(work.model)] if work.model else []
+        mode = MODES[work.permissions]
+        argv = work.command("gemini", "--output-format", "stream-json", "--approval-mode", mode)
         argv += ["--resume", conversation] if conversation else []
         files: dict[str, str] = {}
         if work.permissions is PermissionLevel.EDITS and os.path.isabs(work.folder):

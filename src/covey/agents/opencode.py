@@ -89,9 +89,7 @@ class Opencode(HearsNothing):
         end.
         """
         conversation = streams.name(work.conversation)
-        argv = [streams.word(work.program) or "opencode", "run", "--format", "json"]
-        argv += ["--print-logs", "--log-level", "ERROR"]
-        argv += ["--model", streams.word(work.model)] if work.model else []
+        argv = work.command("opencode", "run", "--format", "json", "--print-logs", "--log-level", "ERROR")
         argv += ["--session", conversation] if conversation else []
         argv += [streams.word(word) for word in work.arguments]
         env = {**work.env, CONTENT: _content(work)}

@@ -22,15 +22,12 @@ _QUOTED = re.compile(r"""['"`$\\]""")
 
 def program(work: Assignment) -> tuple[list[str], dict[str, str]]:
     """Return the program with what it is always given, and its environment."""
-    argv = [streams.word(work.program) or "claude"]
-    if work.model:
-        argv += ["--model", streams.word(work.model)]
     env = {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY": "1", **work.env}
     if work.hooks is not None:
         env |= _past_proxies(env)
     if work.permissions is PermissionLevel.FULL:
         env["IS_SANDBOX"] = "1"  # else it refuses the level to root, and in containers everybody is root
-    return argv, env
+    return work.command("claude"), env
 
 
 def home(work: Assignment) -> str:

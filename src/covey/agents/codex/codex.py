@@ -69,9 +69,7 @@ class Codex(HearsNothing):
     def launch(self, work: Assignment) -> Launch:
         """Return `codex exec`, which reads the prompt from its standard input."""
         conversation = streams.name(work.conversation)
-        argv = [streams.word(work.program) or "codex", "exec", "--json"]
-        argv += ["--model", streams.word(work.model)] if work.model else []
-        argv += [*settings(work), *hooks(work, held=False)]
+        argv = [*work.command("codex", "exec", "--json"), *settings(work), *hooks(work, held=False)]
         argv += [streams.word(word) for word in work.arguments]
         argv += ["resume", conversation] if conversation else []
         return Launch(

@@ -58,8 +58,7 @@ class CodexTerminal:
     def launch(self, work: Assignment) -> Launch:
         """Return its command line; with a person there, it asks for what its sandbox does not allow."""
         # Without the first two options it starts a server of its own that outlives it.
-        argv = [streams.word(work.program) or "codex", "--no-daemon", "--disable", "daemon_auto_start"]
-        argv += ["--model", streams.word(work.model)] if work.model else []
+        argv = work.command("codex", "--no-daemon", "--disable", "daemon_auto_start")
         argv += settings(work, "never" if work.permissions is PermissionLevel.FULL else "on-request")
         argv += hooks(work, held=True)
         argv += [streams.word(word) for word in work.arguments]

@@ -108,9 +108,9 @@ def _plain(short: str = "", long: Sequence[str] = ()) -> Rule:
     return rule
 
 
-def _says(short: str = "") -> Rule:
-    """Return the rule of a program whose words are not files."""
-    return lambda words, seen: not has(words[:1], short)
+def _says(words: tuple[str, ...], seen: Seen) -> bool:
+    """Let a program have any words: they are not files."""
+    return True
 
 
 def _searches(short: str, long: Sequence[str]) -> Rule:
@@ -216,12 +216,6 @@ def _compares(words: tuple[str, ...], seen: Seen) -> bool:
     return not has(words, "r", ("--recursive",))
 
 
-def _lists_files(words: tuple[str, ...], seen: Seen) -> bool:
-    """Say whether ls shows what is in folders, and not what is behind the links in them."""
-    name_all(words, seen)
-    return not has(words, "L", ("--dereference",))
-
-
 def _names_files(words: tuple[str, ...], seen: Seen) -> bool:
     """Say whether strings is given names of files: what stands behind an @ is a file with more words for it."""
     name_all(words, seen)
@@ -322,11 +316,11 @@ _GIT_LOOKS_WITH: dict[str, Callable[[tuple[str, ...], list[str]], bool]] = {
 
 _READERS: dict[str, Rule] = {
     **dict.fromkeys(("cat", "stat", "cmp", "comm", "cut", "nl", "tac", "rev", "fold", "od"), _plain()),
-    "ls": _lists_files,
+    "ls": _plain("L", ("--dereference",)),  # it shows what is in folders, and not what is behind the links in them
     "strings": _names_files,
     **dict.fromkeys(("realpath", "readlink", "basename", "dirname", "expand", "column", "df"), _plain()),
-    **dict.fromkeys(("pwd", "true", "false", "echo", "tr", "seq", "whoami", "id", "uname", "nproc", "arch"), _says()),
-    **dict.fromkeys(("which", "type", "sleep"), _says()),
+    **dict.fromkeys(("pwd", "true", "false", "echo", "tr", "seq", "whoami", "id", "uname", "nproc", "arch"), _says),
+    **dict.fromkeys(("which", "type", "sleep"), _says),
     "head": _plain(),
     "tail": _plain("fF", ("--follow", "--retry", "--pid")),
     "wc": _plain(long=("--files0-from",)),
