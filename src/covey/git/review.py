@@ -268,13 +268,10 @@ def _checkout(project: Project, branch: str) -> Path | None:
 def is_dirty(project: Project, checkout: Path) -> bool:
     """Say whether there is something in a checkout that is not committed; nothing in it is touched."""
     try:
-        with checkout_status.look(project, checkout) as seen:
-            words = ("status", "--porcelain", "-z", "--no-renames", checkout_status.NO_SUBMODULES)
-            asked = seen.ask(*words, patience=DIFF_TIMEOUT_S)
+        found = checkout_status.uncommitted(project, checkout, DIFF_TIMEOUT_S)
     except CoveyError:
         return False
-    found = (entry for entry in asked.stdout.decode(errors="replace").split("\0") if entry)
-    return asked.returncode == 0 and any(not (entry[:2] == "??" and is_cache(entry[3:])) for entry in found)
+    return any(not (code == "??" and is_cache(path)) for code, path in found)
 
 
 @contextmanager

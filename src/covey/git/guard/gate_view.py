@@ -18,8 +18,7 @@ from covey.git.identity import HEADS, TASK_BRANCHES
 from covey.git.landing.fast_forward import MARK_FILE
 from covey.git.project import Project
 from covey.git.run import quoted, read_config
-from covey.git.worktrees.checkout_status import NO_SUBMODULES
-from covey.git.worktrees.checkout_status import look as look_at
+from covey.git.worktrees.checkout_status import uncommitted
 from covey.values import dataclass
 
 _OURS = (HEADS + TASK_BRANCHES, "refs/covey/", "refs/remotes/", "refs/stash")
@@ -118,9 +117,7 @@ def strayed(before: Picture, after: Picture) -> tuple[str, ...]:
 def _files(project: Project) -> dict[str, tuple[int, int]]:
     if not (project.common / "index").exists():
         return {}
-    with look_at(project, project.root) as seen:
-        asked = seen.ask("status", "--porcelain", "-z", "--no-renames", NO_SUBMODULES, patience=300)
-    names = [entry[3:] for entry in asked.stdout.decode(errors="surrogateescape").split("\0") if entry]
+    names = (name for _, name in uncommitted(project, project.root, patience=300))
     there = ((name, files.status(project.root / name)) for name in names)
     return {name: (0, -1) if found is None else (found.st_mtime_ns, found.st_size) for name, found in there}
 

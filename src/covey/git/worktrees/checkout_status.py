@@ -74,6 +74,15 @@ def look(project: Project, checkout: Path) -> Iterator[CheckoutStatus]:
         yield CheckoutStatus(checkout, env | private.named(own / "index") | objects | NO_PROMPT)
 
 
+def uncommitted(project: Project, checkout: Path, patience: float, *, apart: bool = False) -> list[tuple[str, str]]:
+    """Return what is not committed in a checkout, each path with git's letters for it; nothing if git cannot tell."""
+    with look(project, checkout) as seen:
+        words = ("status", "--porcelain", "-z", "--no-renames", NO_SUBMODULES)
+        asked = seen.ask(*words, patience=patience, apart=apart)
+    entries = os.fsdecode(asked.stdout).split("\0")[:-1] if asked.returncode == 0 else []
+    return [(entry[:2], entry[3:]) for entry in entries]
+
+
 def entry_of(project: Project, checkout: Path) -> Path | None:
     """Return where git keeps the index of a checkout: by covey's own record of it, if covey made it."""
     if checkout == project.root:

@@ -11,7 +11,7 @@ from pathlib import Path
 from covey.core.leases.write_policy import Write
 from covey.git.guard import commit_paths
 from covey.git.project import Project
-from covey.git.worktrees.checkout_status import NO_SUBMODULES, look
+from covey.git.worktrees.checkout_status import uncommitted
 from covey.git.worktrees.worktrees import Worktrees
 from covey.values import dataclass
 
@@ -66,17 +66,11 @@ def write_of(worktree: Path, path: str, now: float, *, tracked: bool = True) -> 
 
 def unsaved(project: Project, worktree: Path, now: float) -> list[Write]:
     """Return what differs from the last commit in a worktree, untracked files too; fails if that takes too long."""
-    with look(project, worktree) as seen:
-        words = ("status", "--porcelain", "-z", "--no-renames", NO_SUBMODULES)
-        told = seen.ask(*words, patience=STATUS_TIMEOUT_S, apart=True)
-    if told.returncode:
-        return []
-    found: list[Write] = []
-    for entry in told.stdout.decode(errors="surrogateescape").split("\0"):
-        code, path = entry[:2], entry[3:]
-        if path and path.isprintable():
-            found.append(write_of(worktree, path, now, tracked=code not in ("??", "A ", "AM")))
-    return found
+    return [
+        write_of(worktree, path, now, tracked=code not in ("??", "A ", "AM"))
+        for code, path in uncommitted(project, worktree, STATUS_TIMEOUT_S, apart=True)
+        if path.isprintable()
+    ]
 
 
 def _below(path: str, folder: str) -> str | None:
