@@ -388,6 +388,7 @@ def test_a_revert_that_landed_opens_the_task_again_if_that_was_asked_for(world: 
     checked(world)
     task, merge = landed(world)
     made = world.ask("merge.revert", id=merge, reason="It broke the shop", reopen=reopen)
+    world.ask("task.edit", id=made["task"], body="Why: it is only told here")
     world.ask("merge.land", id=made["id"], commit=MAIN)
     world.do(lambda call: reverts.settle(call, merge_of(world, made["id"])))
     assert merge_of(world, merge).state is merges.MergeState.REVERTED

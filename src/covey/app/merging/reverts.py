@@ -24,8 +24,6 @@ from covey.store.engine.rows import decode_payload
 
 MAX_TITLE, MAX_NOTE = 500, 2000
 """Characters."""
-_WHY = "Why: "
-"""How the line begins that says why work is taken out."""
 
 
 @verb("merge.revert", "POST /api/merges/{id}/revert", Revert, MergeRow, may=OWNER_ONLY, status=201)
@@ -53,7 +51,8 @@ def revert(call: Call, asked: Revert, id: str) -> MergeRow:
     call.worker(OWNER)
     added = add_task(call.by_covey(), wish, ())  # its body is covey's, and no script
     new = change(call, added, tasks.claim(added, OWNER), OWNER)
-    work = merges.Queued(task=new.id, session=OWNER, branch=task_branch(new.id), reverts=merge.id, reopen=asked.reopen)
+    branch = task_branch(new.id)
+    work = merges.Queued(task=new.id, session=OWNER, branch=branch, reverts=merge.id, reopen=asked.reopen, why=reason)
     return MergeRow.of(hand_in_change(call, new, work))
 
 
@@ -88,10 +87,8 @@ def settle(call: Call, merge: Merge) -> None:
     event = None if told is None else decode_payload(told.kind, told.data)
     task = call.tx.task(original.task)
     if isinstance(event, merges.Queued) and event.reopen and task is not None and task.status is Status.DONE:
-        why = find(call.tx, merge.task)
-        where, said = call.context.config.target, _reason_in(call.tx.text(why.body))
-        reason = f" {said}" if said else ""
-        note = f"Its work was taken out of {where} again by {why.id} in {merge.landed[:12]}.{reason}"
+        where, reason = call.context.config.target, f" Why: {event.why}" if event.why else ""
+        note = f"Its work was taken out of {where} again by {merge.task} in {merge.landed[:12]}.{reason}"
         change(call, task, tasks.Edited(status=Status.TODO, note=note[:MAX_NOTE]), COVEY)
 
 
@@ -121,19 +118,11 @@ def _reverted(call: Call, merge: Merge) -> Merge | None:
     return None if first is None or first.reverts is None else call.tx.get(merges.Merge, first.reverts)
 
 
-# What the task of a revert says. The reason is written and read here, and nowhere else.
-
-
 def _body(what: str, target: str, reason: str) -> str:
     """Return the text of the task that takes work out of main again."""
     return (
         f"Take the work of {what} out of {target} again."
-        + (f"\n{_WHY}{reason}" if reason else "")
+        + (f"\nWhy: {reason}" if reason else "")
         + "\ncovey does this itself if git can. If it was sent back, something that landed since is built on that work:"
         " revert it by hand, and keep what came later working."
     )
-
-
-def _reason_in(body: str) -> str:
-    """Return the line of such a text that says why, "" if it has none."""
-    return next((line for line in body.splitlines() if line.startswith(_WHY)), "")

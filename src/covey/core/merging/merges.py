@@ -76,6 +76,8 @@ class Queued:
     reverts: str | None = None
     reopen: bool = False
     """Open the task whose work is taken out of main again."""
+    why: str = ""
+    """Why it is taken out, if somebody said so."""
 
 
 @dataclass(frozen=True, kw_only=True)
