@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from covey.app.context import Call
 from covey.app.fleet.heartbeats import of_lease, of_session
@@ -22,7 +23,16 @@ HELD = (Status.DOING, Status.REVIEW, Status.MERGING)
 """Where a task stands while the leases that came with it last."""
 LONG_SCOPE_GLOBS = 20
 """Above this many globs the leases of a scope are taken off the event loop."""
-Waits = dict[str, list[tuple[int, list[str]]]]
+
+
+class Waiter(NamedTuple):
+    """Who waits, or holds others up: a session, or one command of it by the lease that it keeps alive."""
+
+    holder: str
+    lease: str = ""
+
+
+Waits = dict[Waiter, list[tuple[int, list[Waiter]]]]
 
 
 def enter(call: Call, wish: leases.Wish) -> Lease:
@@ -253,14 +263,14 @@ def untie(call: Call, asker: Lease) -> None:
 
     It is told; if it is who asks, it is refused.
     """
-    starts = [_of_lease(asker), *(f"{name} of {asker.holder}" for name in asker.within), asker.holder]
+    starts = [Waiter(asker.holder, name) for name in (asker.id, *asker.within, "")]
     while True:
         waits = _waits(call, starts)
         held_up = leases.stuck(waits)
         if not held_up:
             return
-        waits = {name: waits[name] for name in held_up}
-        rings = (leases.circle(name, waits) for name in [*starts, *sorted(waits)] if name in waits)
+        waits = {who: waits[who] for who in held_up}
+        rings = (leases.circle(who, waits) for who in [*starts, *sorted(waits)] if who in waits)
         ring = next(ring for ring in rings if ring)
         victim = max(range(len(ring)), key=lambda place: _youth(call, ring[place]))
         behind = ring[(victim + 1) % len(ring)]
@@ -269,7 +279,7 @@ def untie(call: Call, asker: Lease) -> None:
             for lease in _waiting(call, ring[victim])
             if any(behind in others for _, others in _needs(call, lease, ring[victim]))
         ]
-        story = _story(call, ring)
+        story = _story(ring)
         if asker.id in [lease.id for lease in ending]:
             wanted = names(asker.resources)
             raise Refused(
@@ -281,60 +291,51 @@ def untie(call: Call, asker: Lease) -> None:
             _tell_victim(call, lease, story)
 
 
-def _of_lease(lease: Lease) -> str:
-    return f"{lease.id} of {lease.holder}"  # no session has a space in its name
-
-
-def _waits(call: Call, starts: Sequence[str]) -> Waits:
+def _waits(call: Call, starts: Sequence[Waiter]) -> Waits:
     """Return for whom everybody waits who can be reached from some who wait."""
     found: Waits = {}
     line = list(starts)
-    for name in line:
-        if name not in found:
-            needs = [need for lease in _waiting(call, name) for need in _needs(call, lease, name)]
+    for who in line:
+        if who not in found:
+            needs = [need for lease in _waiting(call, who) for need in _needs(call, lease, who)]
             if needs:
-                found[name] = needs
+                found[who] = needs
                 line += [other for _, others in needs for other in others]
     return found
 
 
-def _waiting(call: Call, name: str) -> list[Lease]:
+def _waiting(call: Call, who: Waiter) -> list[Lease]:
     """Return the leases for which a session, or one command of it, stands still."""
-    lease_id, _, holder = name.partition(" of ")
-    if holder:
-        return [lease for lease in call.tx.waiting_leases(holder) if lease_id in (lease.id, *lease.within)]
+    waiting = call.tx.waiting_leases(who.holder)
+    if who.lease:
+        return [lease for lease in waiting if who.lease in (lease.id, *lease.within)]
     # What came with a task holds nobody up.
-    return [lease for lease in call.tx.waiting_leases(name) if lease.origin is Origin.HAND]
+    return [lease for lease in waiting if lease.origin is Origin.HAND]
 
 
-def _needs(call: Call, lease: Lease, name: str) -> list[tuple[int, list[str]]]:
-    met: dict[str, list[str]] = {}
+def _needs(call: Call, lease: Lease, who: Waiter) -> list[tuple[int, list[Waiter]]]:
+    met: dict[str, list[Waiter]] = {}
     for mine, _, other in in_the_way(call, lease):
         met.setdefault(mine, []).append(_mover(call, other))
-    return [(room(call)(mine), [other for other in others if other != name]) for mine, others in met.items()]
+    return [(room(call)(mine), [other for other in others if other != who]) for mine, others in met.items()]
 
 
-def _mover(call: Call, lease: Lease) -> str:
+def _mover(call: Call, lease: Lease) -> Waiter:
     """Return who has to get on for a lease to end: its session, or a command, or nobody whom a lease could hold up."""
-    if leases.is_tied(lease) and gives_way(call, lease):
-        return _of_lease(lease)
-    return _of_lease(lease) if lease.beats else lease.holder
+    by_itself = lease.beats or (leases.is_tied(lease) and gives_way(call, lease))
+    return Waiter(lease.holder, lease.id if by_itself else "")
 
 
-def _youth(call: Call, name: str) -> tuple[float, int]:
+def _youth(call: Call, who: Waiter) -> tuple[float, int]:
     """Return what is largest for the youngest task; who waits without one is younger than all."""
-    waiting = _waiting(call, name)
+    waiting = _waiting(call, who)
     tasks = [call.tx.task(lease.task) for lease in waiting if lease.task]
-    ordinals = [task.ordinal for task in tasks or call.tx.held_by(_holder(name)) if task is not None]
+    ordinals = [task.ordinal for task in tasks or call.tx.held_by(who.holder) if task is not None]
     return max(ordinals, default=math.inf), max((lease.fence for lease in waiting), default=0)
 
 
-def _holder(name: str) -> str:
-    return name.partition(" of ")[2] or name
-
-
-def _story(call: Call, ring: Sequence[str]) -> str:
-    names = [_holder(name) for name in ring]
+def _story(ring: Sequence[Waiter]) -> str:
+    names = [who.holder for who in ring]
     return ", ".join(f"{name} waits for {other}" for name, other in zip(names, [*names[1:], names[0]], strict=True))
 
 

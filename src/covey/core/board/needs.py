@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from enum import StrEnum
+from typing import TypeVar
 
 from covey.values import dataclass
+
+Node = TypeVar("Node", bound=Hashable)
 
 
 class Policy(StrEnum):
@@ -29,17 +32,17 @@ def is_met(status: str, policy: Policy) -> bool:
 
 
 def find_cycle(
-    start: str, needs: Iterable[str], needs_of: Callable[[list[str]], dict[str, list[str]]]
-) -> list[str] | None:
-    """Return the cycle that `needs` would close at `start`, as ids from start to start, or None."""
-    came_from: dict[str, str] = {}
+    start: Node, needs: Iterable[Node], needs_of: Callable[[list[Node]], dict[Node, list[Node]]]
+) -> list[Node] | None:
+    """Return the cycle that `needs` would close at `start`, from start to start, or None."""
+    came_from: dict[Node, Node] = {}
     level = list(dict.fromkeys(needs))
     for need in level:
         came_from[need] = start
     while level:
         if start in level:
             return _path(start, came_from)
-        following: list[str] = []
+        following: list[Node] = []
         edges = needs_of(level)
         for task in level:
             for need in edges.get(task, ()):
@@ -50,7 +53,7 @@ def find_cycle(
     return None
 
 
-def _path(start: str, came_from: dict[str, str]) -> list[str]:
+def _path(start: Node, came_from: dict[Node, Node]) -> list[Node]:
     path = [start]
     task = came_from[start]
     while task != start:

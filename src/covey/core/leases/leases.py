@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import globs
-from covey.core.board.needs import find_cycle
+from covey.core.board.needs import Node, find_cycle
 from covey.core.figures import span
 from covey.core.quotes import named
 from covey.errors import Invalid, Refused
@@ -235,12 +235,12 @@ def _is_rival(wish: Wish, lease: Lease) -> bool:
     return lease.holder != wish.holder or (wish.beats and lease.beats)
 
 
-def stuck(waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> set[str]:
+def stuck(waits: Mapping[Node, Sequence[tuple[int, Sequence[Node]]]]) -> set[Node]:
     """Return the holders that wait for each other in a circle, or for such ones.
 
     `waits`: for each who waits, for each resource, how many may hold it and who holds it or is before in line.
     """
-    free: set[str] = set()
+    free: set[Node] = set()
     found = True
     while found:
         able = {
@@ -254,10 +254,10 @@ def stuck(waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> set[str]:
     return set(waits) - free
 
 
-def circle(start: str, waits: Mapping[str, Sequence[tuple[int, Sequence[str]]]]) -> list[str]:
+def circle(start: Node, waits: Mapping[Node, Sequence[tuple[int, Sequence[Node]]]]) -> list[Node]:
     """Return the shortest circle of holders through one of them, itself first; empty if there is none."""
 
-    def before(holder: str) -> list[str]:
+    def before(holder: Node) -> list[Node]:
         return [name for _, others in waits.get(holder, ()) for name in others]
 
     found = find_cycle(start, before(start), lambda holders: {each: before(each) for each in holders})
