@@ -17,7 +17,7 @@ from covey.app.leases.write_check import Advice
 from covey.config import Config, Leases
 from covey.core.fleet.outcomes import HandIn
 from covey.core.leases.leases import MAX_RESOURCES, Origin, Taken
-from covey.core.leases.write_policy import Write
+from covey.core.leases.write_policy import Warned, Write
 from covey.errors import Refused
 from covey.store.engine.transaction import TakesTime
 from covey.store.tx import Tx
@@ -40,7 +40,7 @@ def noticed(world: World, who: str, *paths: str, task: str | None = None, at: fl
     return world.do(lambda call: write_check.noticed(call, who, call.tx.task(task) if task else None, made, "shell"))
 
 
-def held_back(world: World, task: str, *paths: str) -> str | None:
+def held_back(world: World, task: str, *paths: str) -> Warned | None:
     found = world.do(lambda call: call.tx.task(task))
     assert found is not None
     made = {path: Write(path, now(world)) for path in paths}
@@ -281,7 +281,7 @@ def test_however_much_was_crossed_few_questions_tell_what_holds_it_back(world: W
     noticed(world, "bob", *(f"src/{number}.py" for number in range(300)), task=task)
     asked: list[str] = []
 
-    def look(tx: Tx) -> str | None:
+    def look(tx: Tx) -> Warned | None:
         def rows(sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
             asked.append(sql)
             return tx.db.rows(sql, values)
@@ -292,7 +292,7 @@ def test_however_much_was_crossed_few_questions_tell_what_holds_it_back(world: W
         return write_check.why_held_back(Call(replace(tx, db=counted), OWNER, world.app.context), found, None)
 
     told = world.store.read(look)
-    assert told is not None and "and 295 more paths" in told
+    assert told is not None and "and 295 more paths" in told.text
     assert len(asked) < 10
 
 

@@ -220,8 +220,7 @@ def handin(call: Call, asked: HandIn, id: str) -> TaskFull:
     _check_is_new(call, task, look.held)
     why = handing_in(call, holder, task, None if lands is None else lands.writes)
     if why is not None:  # it changes what another held when it was written, and holds still
-        *reasons, hint = why.splitlines()
-        raise Refused(" ".join(reasons), hint=hint)
+        raise Refused(" ".join(why.reasons), hint=why.hint)
     # A short name may stand for another commit by the time it lands: what was looked at counts.
     commit = asked.commit if asked.commit is None or lands is None else lands.commit
     result = None if asked.result is None else call.prose(asked.result, "The result")

@@ -386,7 +386,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     end = run_end.end_of(run, task, verdict, asked, crashes_too_often=too_often)
     if end.fate is Fate.HANDED_IN and isinstance(verdict, HandIn):
         held_back = handing_in(call, run.session, task, verdict.writes)
-        end = end if held_back is None else run_end.end_of(run, task, Again(held_back), asked)
+        end = end if held_back is None else run_end.end_of(run, task, Again(held_back.text), asked)
     ended = runs.Ended(outcome=end.outcome, code=code, what=end.what, commit=end.commit)
     until = until if end.waits else None
     _end(call, run, ended, until=until if end.state is None else None)

@@ -12,7 +12,7 @@ from covey.core.board.tasks import Task
 from covey.core.fleet.sessions import COVEY, SessionKind
 from covey.core.leases import leases, write_policy
 from covey.core.leases.leases import Crossed, Crossing, Lease, LeaseState, Origin
-from covey.core.leases.write_policy import Force, Index, Reader, Write, WriteFinding, WriteStage
+from covey.core.leases.write_policy import Force, Index, Reader, Warned, Write, WriteFinding, WriteStage
 from covey.errors import Invalid
 from covey.values import dataclass
 
@@ -82,7 +82,7 @@ def may_hold_back(call: Call, session: str, task: Task) -> bool:
     return bool(task.scope or task.do_not_touch or call.tx.has_others_leases(session))
 
 
-def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | None) -> str | None:
+def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | None) -> Warned | None:
     """Note what work that is handed in changes, and say why it cannot be; without `writes`, by what was noticed.
 
     Where nobody could look at a commit of a session of ours, though somebody is there who can, it has to come again.
@@ -91,19 +91,19 @@ def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | N
         return None  # nothing of it lands
     if writes is None:
         if call.context.commits is not None and call.known(session).kind is SessionKind.RUN:
-            return f"{task.id} cannot be handed in, because git could not tell what its commit changes.\n{_ONCE_MORE}"
+            return _held_back(task, "git could not tell what its commit changes", Warned((), _ONCE_MORE))
         return why_held_back(call, task, None)
     findings = noticed(call, session, task, writes, "hand-in").findings
     outside = [each for each in findings if each.lease is None]
-    told = write_policy.text(
+    told = write_policy.told(
         outside, lambda lease: left(call, lease), Force.DENY, _reader(call, session, WriteStage.HAND_IN)
     )
     if told is not None:
-        return f"{task.id} cannot be handed in, because it changes what it may not.\n{told}"
+        return _held_back(task, "it changes what it may not", told)
     return why_held_back(call, task, {write.path: write for write in writes})
 
 
-def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) -> str | None:
+def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) -> Warned | None:
     """Say why work cannot be handed in: it changes paths that others held when they were written, and hold still.
 
     `writes`: all that the work changes, by its path; None if nobody knows, and then all counts that was noticed.
@@ -114,8 +114,12 @@ def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) ->
         return None
     found = _still_denied(call, task, writes, crossings)
     reader = _reader(call, task.session or "", WriteStage.HAND_IN)
-    told = write_policy.text(found, lambda lease: left(call, lease), Force.DENY, reader)
-    return None if told is None else f"{task.id} cannot be handed in, because it holds what is another's.\n{told}"
+    told = write_policy.told(found, lambda lease: left(call, lease), Force.DENY, reader)
+    return None if told is None else _held_back(task, "it holds what is another's", told)
+
+
+def _held_back(task: Task, why: str, told: Warned) -> Warned:
+    return Warned((f"{task.id} cannot be handed in, because {why}.", *told.reasons), told.hint)
 
 
 def _still_denied(

@@ -76,6 +76,19 @@ class Reader:
         return f" --as {self.name}" if self.name else ""
 
 
+@dataclass(frozen=True)
+class Warned:
+    """What a writer is told: why, in some lines, and what to do then."""
+
+    reasons: tuple[str, ...]
+    hint: str
+
+    @property
+    def text(self) -> str:
+        """Return all of it, a line each."""
+        return "\n".join([*self.reasons, self.hint])
+
+
 def covers(lease: Lease, path: str) -> str | None:
     """Return the resource of a lease that covers a path, also where only the case of letters differs."""
     folded = path.casefold()
@@ -230,6 +243,14 @@ def literal(path: str) -> str:
 
 
 def text(findings: Sequence[WriteFinding], left: Callable[[Lease], float], force: Force, reader: Reader) -> str | None:
+    """Return as one text what a writer is told of findings that warn, or of those that deny; None if there are none."""
+    found = told(findings, left, force, reader)
+    return None if found is None else found.text
+
+
+def told(
+    findings: Sequence[WriteFinding], left: Callable[[Lease], float], force: Force, reader: Reader
+) -> Warned | None:
     """Return what a writer is told of findings that warn, or of those that deny; None if there are none."""
     chosen = [finding for finding in findings if finding.force is force]
     if not chosen:
@@ -237,7 +258,7 @@ def text(findings: Sequence[WriteFinding], left: Callable[[Lease], float], force
     lines = [_line(finding, left) for finding in chosen[:MAX_NAMED_PATHS]]
     if len(chosen) > MAX_NAMED_PATHS:
         lines.append(f"and {len(chosen) - MAX_NAMED_PATHS} more paths.")
-    return "\n".join([*lines, _advice(chosen, force, reader)])
+    return Warned(tuple(lines), _advice(chosen, force, reader))
 
 
 def _line(finding: WriteFinding, left: Callable[[Lease], float]) -> str:
