@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -27,8 +27,10 @@ from covey.core.fleet.runs import Run
 from covey.core.fleet.task_updates import Facts
 from covey.core.leases.hooks import Hook, Moment
 from covey.core.people import mail
-from covey.loops.fleet.run_launch import TOLD
+from covey.loops.fleet.run_launch import ANSWERED, TOLD
 from covey.loops.runtime import Runtime
+
+T = TypeVar("T")
 
 LOOK_BYTES = 4 * 1024 * 1024
 """Bytes of a transcript that are read at one look, and how far before its end the first one begins."""
@@ -311,15 +313,16 @@ class Mailing:
         """Learn which mail and answers a run's prompt carries; a person who took a conversation over types its own."""
         if memory.prompt is not None or run is None or run.person:
             return
-        folder, task = self.runtime.project.run_folder(run.id), run.task
-        text, memory.facts = await self.runtime.in_run_thread(
-            lambda: (files.read_if_any(folder / PROMPT), _facts_of(folder / TOLD))
+        folder = self.runtime.project.run_folder(run.id)
+        text, memory.facts, answered = await self.runtime.in_run_thread(
+            lambda: (
+                files.read_if_any(folder / PROMPT),
+                _noted(folder / TOLD, Facts),
+                _noted(folder / ANSWERED, tuple[str, ...]),
+            )
         )
-
-        def find(call: Call) -> tuple[set[str], set[str]]:
-            return set(mail_delivery.carried(call, session, text)), set(questions.carried(call, task, text))
-
-        carried, memory.answers = await self.runtime.read(find)
+        memory.answers = set(answered)
+        carried = await self.runtime.read(lambda call: set(mail_delivery.carried(call, session, text)))
         memory.prompt = carried
         memory.offered.update(dict.fromkeys(carried, math.inf))
 
@@ -401,10 +404,10 @@ class Mailing:
         return typed is not None and heard.asked <= typed[0] and self.runtime.awake() - typed[1] < TURN_TIMEOUT_S
 
 
-def _facts_of(path: Path) -> Facts:
-    """Return the parts that a prompt told; none if the file is not as we wrote it: then they are told again."""
+def _noted(path: Path, kind: type[tuple[T, ...]]) -> tuple[T, ...]:
+    """Return what was noted beside a prompt; nothing if the file is not as we wrote it: then it is told again."""
     try:
-        return msgspec.json.decode(files.read_if_any(path), type=Facts)
+        return msgspec.json.decode(files.read_if_any(path), type=kind)
     except msgspec.MsgspecError:
         return ()
 

@@ -469,7 +469,7 @@ def test_a_run_that_ends_with_a_question_open_goes_on_with_the_answer(world: Wor
     assert "Which colour?" in prompt(work.brief) and "Green, as ever" in prompt(work.brief)
     world.do(lambda call: runs.started(call, work, COMMIT))
     assert "Green, as ever" in prompt(world.work(again).brief), "nobody has seen it arrive"
-    assert world.do(lambda call: questions.carried(call, task, prompt(work.brief))) == [question]
+    assert work.brief.answered == [question]
     world.do(lambda call: questions.told(call, questions.answers(call, task)[0]))
     assert "Green, as ever" not in prompt(world.work(again).brief)
 

@@ -270,6 +270,7 @@ def heard(call: Call, run: Run, told: Facts) -> None:
 
 def _brief(call: Call, session: Session, task: Task, body: str, heard: Facts) -> Brief:
     config, letters = call.context.config, mail_delivery.enclosed(call, session.name)
+    answers = questions.answers(call, task.id)
     for message, _ in letters:  # what they tell need not be told twice in one prompt
         heard = task_updates.after(heard, message.facts if heard and message.task == task.id else ())
     return Brief(
@@ -290,7 +291,8 @@ def _brief(call: Call, session: Session, task: Task, body: str, heard: Facts) ->
         tries=task.tries,
         notes=task.notes,
         mail=[quote for _, quote in letters],
-        answers=[questions.quoted(each) for each in questions.answers(call, task.id)],
+        answers=[questions.quoted(each) for each in answers],
+        answered=[each.id for each in answers],
         sent_back=_came_back(call, task),
         heard=heard,
     )

@@ -15,7 +15,6 @@ from covey.app.shapes.forms import Answered, As, Asked, Limit, Name, Nothing, Ti
 from covey.app.verbs import verb
 from covey.core.board.tasks import Status
 from covey.core.fleet import signals
-from covey.core.fleet.prompts import answer_of
 from covey.core.fleet.sessions import COVEY, OWNER
 from covey.core.fleet.signals import Asks, Wants
 from covey.core.people import permits, questions
@@ -187,12 +186,6 @@ def answers(call: Call, task_id: str) -> list[Question]:
     """Return what was asked for a task and decided, but reached nobody: its next run is told by its prompt."""
     decided = [each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and not each.told]
     return [each for each in decided if questions.reply_of(each) is not None]
-
-
-def carried(call: Call, task_id: str, prompt: str) -> list[str]:
-    """Return the questions for a task whose answers stand in a prompt, word for word."""
-    words = " ".join(prompt.split())
-    return [each.id for each in answers(call, task_id) if " ".join(answer_of(*quoted(each)).split()) in words]
 
 
 def quoted(question: Question) -> tuple[str, str]:

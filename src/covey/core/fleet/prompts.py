@@ -73,6 +73,8 @@ class Brief:
     """Messages, as they are quoted."""
     answers: Sequence[tuple[str, str]] = ()
     """Questions that the agent asked, each with what the person in charge answered."""
+    answered: Sequence[str] = ()
+    """The ids of those questions."""
     kept: bool = False
     """The branch has commits of an earlier try."""
     sent_back: bool = False

@@ -30,6 +30,8 @@ from covey.runners.tmux import make_place, place_of
 
 TOLD = "told.json"
 """The file of a run with the parts of its task that its conversation has heard once it has its prompt."""
+ANSWERED = "answered.json"
+"""The file of a run with the questions whose answers its prompt carries."""
 SEEN, MISSED = "hooks", "missed"
 """The files of a run with the tools of which covey was asked before their use, and with what reached nobody."""
 RELAY = Path(__file__).parents[2] / "hooks" / "relay.py"
@@ -52,6 +54,7 @@ def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
     prompt_file, body_file = folder / PROMPT, folder / "body"
     _write(prompt_file, text)
     _write(folder / TOLD, json.dumps(told(brief)))
+    _write(folder / ANSWERED, json.dumps(brief.answered))
     _write(body_file, work.body)
     credential = runtime.credential(run.id)
     own = {proof.VARIABLE: credential} if credential else {}
