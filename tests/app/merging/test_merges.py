@@ -511,7 +511,7 @@ def test_failures_on_a_red_main_count_against_nobody_and_are_told_once(world: Wo
     gate = start(world, merge)
     end(world, gate, "test_sum")
     put(world, merge, merges.Requeued("main is red"))
-    put(world, merge, merges.Waits("main itself fails its gate."))
+    put(world, merge, merges.Waits("main itself fails.", cause=merges.WholeQueue.HALTED))
     world.do(lambda call: queue_records.put(call, queue_status.Halted("main itself fails its gate.")))
     told = world.ask("merge.why", id=merge)
     assert told["because"] == [

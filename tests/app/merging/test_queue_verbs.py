@@ -17,7 +17,7 @@ from covey.config import Config, Merge
 from covey.core.fleet.launches import Launch
 from covey.core.fleet.outcomes import HandIn
 from covey.core.fleet.runs import Run
-from covey.core.merging import broken_gates, gates, merges
+from covey.core.merging import gates, merges
 from covey.core.merging.gates import Gate
 from covey.core.merging.queue import queue_status
 from covey.core.people.alerts import AlertKind
@@ -86,8 +86,7 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
     checked(world, push="origin")
     _, merge = handed_in(world)
     why = "The gate cannot be run: exit code 127."
-    put(world, merge, merges.Waits(why))
-    world.do(lambda call: alert(call, AlertKind.GATE_BROKEN, f"{why} That is no change's fault.", None, None))
+    put(world, merge, merges.Waits(why, cause=merges.WholeQueue.SETTINGS))
     world.do(lambda call: alert(call, AlertKind.NOT_PUSHED, "origin says no.", None, None))
     mend = "Nothing lands until that is mended: see merge.check in covey.toml."
     assert world.ask("queue.show")["troubles"] == [f"{why} {mend}", "origin says no."]
@@ -102,9 +101,8 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
 def test_a_gate_that_the_machine_keeps_from_running_is_not_laid_to_the_settings(world: World) -> None:
     checked(world)
     _, merge = handed_in(world)
-    why = broken_gates.could_not_start("unable to write file.", "Look at the disk.")
-    put(world, merge, merges.Waits(why))
-    world.do(lambda call: alert(call, AlertKind.GATE_BROKEN, f"{why} That is no change's fault.", None, None))
+    why = "No gate begins here, in whatever words."
+    put(world, merge, merges.Waits(why, cause=merges.WholeQueue.MACHINE))
     mend = "Nothing lands until that is mended: it is tried again every minute."
     assert world.ask("queue.show")["troubles"] == [f"{why} {mend}"]
     assert world.ask("merge.why", id=merge)["next"][0] == "mend that: the queue goes on by itself"

@@ -98,6 +98,13 @@ def test_a_reviewer_lets_work_into_the_queue_and_leaves_to_a_person_what_only_a_
     assert merges.apply(held, merges.step(held, merges.Approved()), 4.0).approved
 
 
+def test_what_a_merge_waited_for_with_the_whole_queue_ends_with_the_wait() -> None:
+    waits = merges.apply(make(MergeState.QUEUED), merges.Waits("No gate runs.", cause=merges.WholeQueue.MACHINE), 4.0)
+    again = merges.apply(waits, merges.Requeued("it is tried again"), 5.0)
+    assert (waits.cause, again.cause, again.reason) == ("machine", "", None)
+    assert merges.apply(waits, merges.Withdrawn("nobody wants it"), 5.0).cause == ""
+
+
 def test_what_passed_keeps_the_commit_that_was_tested_until_it_is_tested_again() -> None:
     tested = merges.apply(make(MergeState.QUEUED), merges.Tested(COMMIT, "gate-7"), 2.0)
     assert (tested.candidate, tested.run) == (COMMIT, "gate-7")

@@ -9,7 +9,8 @@ from covey.app.merging.merge_lookup import failed_in, reverted_by
 from covey.app.merging.queue_records import digest
 from covey.app.shapes.merging.merges import MergeLine
 from covey.core.board.tasks import Status, Task
-from covey.core.merging import broken_gates, failure_hints, gates, landings, merges
+from covey.core.merging import failure_hints, gates, landings, merges
+from covey.core.merging.broken_gates import Breakage
 from covey.core.merging.gates import Gate
 from covey.core.merging.merge_sentences import (
     failed_tests,
@@ -21,7 +22,7 @@ from covey.core.merging.merge_sentences import (
     sentence,
     tested,
 )
-from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.merges import Merge, MergeState, WholeQueue
 from covey.core.merging.queue import train
 from covey.core.merging.queue_view import MAX_IN_A_SENTENCE, QueueView, is_stuck, needs_person, waits
 from covey.core.people.alerts import Alert, AlertKind
@@ -48,20 +49,18 @@ def look(call: Call, also: Iterable[Merge] = ()) -> QueueView:
         standing=tx.standing(),
         fleet_paused=tx.fleet().paused,
         checked=bool(call.context.config.merge.check),
-        broken=_broken(call, found),
+        broken=_broken(found),
         never_passed=bool(tx.standing().halted) and not tx.has_worked(digest(call.context.config)),
         stuck=_stuck(call) if found else None,
         named=tx.merges_named(named - {merge.id for merge in found}),
     )
 
 
-def _broken(call: Call, found: Sequence[Merge]) -> str | None:
-    """Return why the gate cannot be run, as the person was told of it and as the merges say that wait for it."""
-    told = call.tx.last_alert(AlertKind.GATE_BROKEN)
-    waiting = (merge.reason for merge in found if merge.state is MergeState.QUEUED and merge.reason)
-    if told is None:
-        return None
-    return next((reason for reason in waiting if broken_gates.is_alert_of(told.message, reason)), None)
+def _broken(found: Iterable[Merge]) -> Breakage | None:
+    """Return why the gate cannot be run, as the merges say that wait for it."""
+    causes = (WholeQueue.SETTINGS, WholeQueue.MACHINE)
+    waiting = (merge for merge in found if merge.state is MergeState.QUEUED and merge.cause in causes)
+    return next((Breakage(merge.reason or "", WholeQueue(merge.cause)) for merge in waiting), None)
 
 
 def _stuck(call: Call) -> Alert | None:

@@ -24,7 +24,6 @@ from covey.app.shapes.merging.queue import QueueFull, QueueRow
 from covey.app.verbs import verb
 from covey.core.fleet.launches import Observation
 from covey.core.merging import gates
-from covey.core.merging.broken_gates import remedy
 from covey.core.merging.merges import MergeState
 from covey.core.merging.queue import queue_status
 from covey.core.merging.queue.queue_status import QueueStatus
@@ -73,7 +72,7 @@ def show(call: Call, asked: Nothing) -> QueueFull:
 def _troubles(call: Call, view: QueueView) -> Iterator[str]:
     """Yield why the gate cannot be run, why the queue cannot go on, and why what landed does not reach the remote."""
     if view.broken:
-        yield f"{view.broken} Nothing lands until that is mended: {remedy(view.broken)}."
+        yield view.broken.told
     if view.stuck is not None:
         yield view.stuck.message
     told = call.tx.last_alert(AlertKind.NOT_PUSHED) if call.context.config.merge.push else None

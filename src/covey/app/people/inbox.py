@@ -15,7 +15,6 @@ from covey.core.board.tasks import Status, Task
 from covey.core.board.waiting import Cause
 from covey.core.fleet.outcomes import in_short, last_error
 from covey.core.fleet.sessions import OWNER, Session, SessionState
-from covey.core.merging.broken_gates import remedy
 from covey.core.merging.merges import MergeState
 from covey.core.merging.queue_view import QueueView
 from covey.core.people import inbox
@@ -187,8 +186,13 @@ def _queue(call: Call, view: QueueView) -> Iterator[InboxItem]:
         yield _stop("fleet", title, "", fleet.since or call.tx.now, ("resume-fleet",))
     if view.broken:
         told = call.tx.last_alert(AlertKind.GATE_BROKEN)
-        text = f"{view.broken} Nothing lands until that is mended: {remedy(view.broken)}."
-        yield _stop("gate", "The gate cannot be run", text, call.tx.now if told is None else told.raised, ("resume",))
+        yield _stop(
+            "gate",
+            "The gate cannot be run",
+            view.broken.told,
+            call.tx.now if told is None else told.raised,
+            ("resume",),
+        )
     yield from _troubles(call, view)
 
 

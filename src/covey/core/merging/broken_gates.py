@@ -1,31 +1,38 @@
-"""Broken gates: what is said when no tree can be tested at all. What is written here is read here, and nowhere else."""
+"""Broken gates: what is said when no tree can be tested at all, and what has to happen then."""
 
 from __future__ import annotations
 
-_UNSTARTED = "The gate could not be started"
-"""How it begins what is said of a gate that the machine, and not the settings, kept from running."""
+from covey.core.merging.merges import WholeQueue
+from covey.values import dataclass
+
+
+@dataclass(frozen=True)
+class Breakage:
+    """Why the gate cannot be run at all, and whether the settings or the machine are to blame."""
+
+    why: str
+    cause: WholeQueue
+
+    @property
+    def is_machines_fault(self) -> bool:
+        """Say whether the machine kept it from running; if not, the settings name something that cannot be run."""
+        return self.cause is WholeQueue.MACHINE
+
+    @property
+    def told(self) -> str:
+        """Return what is said while it holds."""
+        return f"{self.why} Nothing lands until that is mended: {self._remedy}."
+
+    @property
+    def alert(self) -> str:
+        """Return what a person is told."""
+        return f"{self.why} No change is to blame, so nothing lands until it is mended: {self._remedy}."
+
+    @property
+    def _remedy(self) -> str:
+        return "it is tried again every minute" if self.is_machines_fault else "see merge.check in covey.toml"
 
 
 def could_not_start(error: str, hint: str) -> str:
     """Return why a gate could not be started."""
-    return f"{_UNSTARTED}: {error} {hint}".strip()
-
-
-def is_machines_fault(why: str) -> bool:
-    """Say whether the machine kept a gate from running; if not, the settings name something that cannot be run."""
-    return why.startswith(_UNSTARTED)
-
-
-def remedy(why: str) -> str:
-    """Return what has to happen so that a gate can be run again."""
-    return "it is tried again every minute" if is_machines_fault(why) else "see merge.check in covey.toml"
-
-
-def alert(why: str) -> str:
-    """Return what a person is told."""
-    return f"{why} No change is to blame, so nothing lands until it is mended: {remedy(why)}."
-
-
-def is_alert_of(message: str, why: str) -> bool:
-    """Say whether a person was told of this."""
-    return message.startswith(why)
+    return f"The gate could not be started: {error} {hint}".strip()

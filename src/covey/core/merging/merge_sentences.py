@@ -9,7 +9,14 @@ from covey.core.merging import gates
 from covey.core.merging.gates import Gate
 from covey.core.merging.landings import Landing
 from covey.core.merging.merges import Merge
-from covey.core.merging.queue_view import MAX_IN_A_SENTENCE, QueueView, before, has_not_landed, needs_person
+from covey.core.merging.queue_view import (
+    MAX_IN_A_SENTENCE,
+    QueueView,
+    before,
+    has_not_landed,
+    needs_person,
+    waits_with_all,
+)
 
 _ENDED = {
     gates.GateState.PASSED: "has passed",
@@ -29,7 +36,7 @@ def queued(view: QueueView, merge: Merge) -> list[str]:
     said: list[str] = []
     if needs_person(view, merge):
         said.append("It lands only when you approve it: merge.check is not set, so nobody tests it.")
-    if merge.reason and merge.reason not in (view.standing.halted, view.broken):
+    if merge.reason and not waits_with_all(view, merge):
         said.append(f"It waits: {sentence(merge.reason)}")
     said += whole_queue(view)
     needs = [name for name in merge.needs if has_not_landed(view, name)]
@@ -109,7 +116,7 @@ def whole_queue(view: QueueView) -> list[str]:
     if standing.paused:
         said.append(sentence(f"The queue is paused by {standing.paused_by}{_because(standing.paused_why)}"))
     if view.broken:
-        said.append(f"{sentence(view.broken)} Nothing lands until that is mended.")
+        said.append(f"{sentence(view.broken.why)} Nothing lands until that is mended.")
     if view.stuck:
         said.append(view.stuck.message)
     if view.fleet_paused:

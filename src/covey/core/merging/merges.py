@@ -26,6 +26,17 @@ class MergeState(StrEnum):
     REVERTED = "reverted"
 
 
+class WholeQueue(StrEnum):
+    """What a merge waits for together with the whole queue."""
+
+    HALTED = "halted"
+    """Main is red."""
+    SETTINGS = "settings"
+    """The gate cannot be run, as the settings name it."""
+    MACHINE = "machine"
+    """The machine keeps the gate from running."""
+
+
 OPEN = (MergeState.REVIEW, MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED)
 
 
@@ -58,6 +69,7 @@ class Merge:
     """Open merges with which git cannot merge it."""
     reason: str | None = None
     cause: str = ""
+    """What is behind the reason: a WholeQueue while it waits, why it was rejected then; empty if it is nothing such."""
     fingerprint: str = ""
     """What the failure looked like for which it was rejected."""
     queued: float = 0.0
@@ -130,6 +142,8 @@ class Waits:
     why: str
     failed: int = 0
     """How many times in a row the queue itself has failed on it; 0 if it waits for something else."""
+    cause: str = ""
+    """A WholeQueue, if the whole queue waits for it."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +273,11 @@ def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
 
 def apply(merge: Merge, event: Event, at: float) -> Merge:
     """Return the merge as it is after `event`. Never refuses."""
+    waited = merge.state in OPEN and not isinstance(event, Clashed)
+    return _after(replace(merge, cause="") if waited else merge, event, at)
+
+
+def _after(merge: Merge, event: Event, at: float) -> Merge:
     match event:
         case Queued():
             return first(merge.id, merge.ordinal, event, at)
@@ -276,8 +295,8 @@ def apply(merge: Merge, event: Event, at: float) -> Merge:
             return replace(merge, state=MergeState.TESTING, candidate=commit, run=run, reason=None)
         case Passed(commit, untested, onto):
             return replace(merge, state=MergeState.PASSED, candidate=commit, untested=untested, onto=onto, reason=None)
-        case Waits(why=why):
-            return replace(merge, reason=why)
+        case Waits(why=why, cause=cause):
+            return replace(merge, reason=why, cause=cause)
         case Held(why):
             return replace(merge, state=MergeState.REVIEW, approved=False, reason=why)
         case Requeued():

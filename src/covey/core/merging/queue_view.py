@@ -7,9 +7,10 @@ from dataclasses import field
 from enum import Enum
 
 from covey.core.board.tasks import Status, Task
-from covey.core.merging import broken_gates, merges
+from covey.core.merging import merges
+from covey.core.merging.broken_gates import Breakage
 from covey.core.merging.gates import Gate
-from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.merges import Merge, MergeState, WholeQueue
 from covey.core.merging.queue.queue_status import QueueStatus
 from covey.core.people.alerts import Alert
 from covey.values import dataclass
@@ -40,7 +41,7 @@ class QueueView:
     standing: QueueStatus
     fleet_paused: bool
     checked: bool
-    broken: str | None = None
+    broken: Breakage | None = None
     """Why the gate cannot be run at all, if it cannot."""
     never_passed: bool = False
     """The queue has halted, and no commit has ever passed the gate as it is set."""
@@ -79,6 +80,11 @@ def is_stuck(view: QueueView, merge: Merge) -> bool:
     return _held_by(view, merge) is Standstill.STUCK
 
 
+def waits_with_all(view: QueueView, merge: Merge) -> bool:
+    """Say whether a merge waits for what is told of the whole queue."""
+    return bool(merge.cause) and (merge.cause != WholeQueue.HALTED or view.standing.halted is not None)
+
+
 def _held_by(view: QueueView, merge: Merge) -> str | Standstill | None:
     if merge.state not in merges.OPEN or view.gate_of(merge) is not None:
         return None
@@ -88,7 +94,7 @@ def _held_by(view: QueueView, merge: Merge) -> str | Standstill | None:
         return merge.reason or "for your approval: merge.check is not set, so nobody tests it"
     if merge.state is MergeState.PASSED:
         return "for main, which is frozen" if view.standing.frozen else _stands_still(view) or "for main to take it"
-    if merge.reason and merge.reason not in (view.standing.halted, view.broken):
+    if merge.reason and not waits_with_all(view, merge):
         return merge.reason
     return _behind(view, merge) or _stands_still(view)
 
@@ -163,7 +169,7 @@ def _onwards(view: QueueView, merge: Merge) -> Iterator[str]:
     if stop.paused or stop.halted:
         yield "covey merge resume" + ("   tries the same main again" if stop.halted else "")
     if view.broken:
-        what = "that" if broken_gates.is_machines_fault(view.broken) else "merge.check in covey.toml"
+        what = "that" if view.broken.is_machines_fault else "merge.check in covey.toml"
         yield f"mend {what}: the queue goes on by itself"
         yield f"covey merge retry {merge.id}   tries it again at once"
     if stop.frozen:

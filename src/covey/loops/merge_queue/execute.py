@@ -120,7 +120,7 @@ def _write_halt(call: Call, target: str, why: str, advice: str, gate_ids: tuple[
     for merge in call.tx.open_merges():
         if merge.state in queue_records.IN_TRAIN:
             queued = step(call, merge, merges.Requeued(f"{target} is red"), COVEY)
-            step(call, queued, merges.Waits(why), COVEY)
+            step(call, queued, merges.Waits(why, cause=merges.WholeQueue.HALTED), COVEY)
     message = f"{why} Nothing lands until that is mended; then the queue goes on by itself. {advice}"
     alert(call, AlertKind.MAIN_RED, message, None, None)
 

@@ -19,8 +19,9 @@ from covey.app.merging.queue_records import digest
 from covey.config import Config
 from covey.core.fleet.sessions import COVEY
 from covey.core.merging import broken_gates, checks, failures, gates, merges
+from covey.core.merging.broken_gates import Breakage
 from covey.core.merging.gates import Gate
-from covey.core.merging.merges import MergeState
+from covey.core.merging.merges import MergeState, WholeQueue
 from covey.core.merging.queue.train import FAILURES, Purpose, Test
 from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError, ToolFailed
@@ -48,6 +49,7 @@ class BrokenGate:
     runtime: Runtime
     _found: tuple[str, float] | None = None
     """The checks that could not be run, and when to try them again."""
+    _breakage: Breakage | None = None
 
     @property
     def was_found(self) -> bool:
@@ -58,19 +60,19 @@ class BrokenGate:
         """Say whether the gate could not be run a moment ago, whatever was tested."""
         return self._found is not None and self.runtime.awake() <= self._found[1]
 
-    async def wait_for_repair(self, why: str, config: Config) -> None:
+    async def wait_for_repair(self, broken: Breakage, config: Config) -> None:
         """Let the whole queue wait until the settings name a gate that can be run, and tell a person once."""
         was_told = self._found is not None and self._found[0] == digest(config)
-        self._found = (digest(config), self.runtime.awake() + RETRY_AFTER_S)
+        self._found, self._breakage = (digest(config), self.runtime.awake() + RETRY_AFTER_S), broken
         self.runtime.app.context.gate.is_broken = True
 
         def write(call: Call) -> None:
             for merge in call.tx.open_merges():
                 if merge.state in queue_records.IN_TRAIN and merge.reason is None:
                     queued = step(call, merge, merges.Requeued("the gate cannot be run"), COVEY)
-                    step(call, queued, merges.Waits(why), COVEY)
+                    step(call, queued, merges.Waits(broken.why, cause=broken.cause), COVEY)
             if not was_told:
-                alert(call, AlertKind.GATE_BROKEN, broken_gates.alert(why), None, None)
+                alert(call, AlertKind.GATE_BROKEN, broken.alert, None, None)
 
         await self.runtime.write(write)
 
@@ -87,9 +89,8 @@ class BrokenGate:
         queued = [
             m for m in await self.runtime.read(lambda call: call.tx.open_merges()) if m.state is MergeState.QUEUED
         ]
-        reason = next((merge.reason for merge in queued if merge.reason), None)
-        if reason is not None and any(not merge.reason for merge in queued):
-            await self.wait_for_repair(reason, context.config)
+        if self._breakage is not None and any(not merge.reason for merge in queued):
+            await self.wait_for_repair(self._breakage, context.config)
         return True
 
 
@@ -227,7 +228,8 @@ class GateRuns:
         self._unstarted.pop(gate.commit, None)
         if gate.id not in self._unwanted and await self._is_of_no_use(gate, tree, order, outcome):
             said = failures.error_line(outcome.summary) if outcome.cannot_run else ""
-            await self._break(gate, f"{outcome.why}, which said: {said}." if said else outcome.why, config)
+            why = f"{outcome.why}, which said: {said}." if said else outcome.why
+            await self._break(gate, Breakage(why, WholeQueue.SETTINGS), config)
             return
         event = self._event(gate, outcome)
         await self.runtime.write(lambda call: write_end(call, gate, event))
@@ -269,7 +271,7 @@ class GateRuns:
             order = Order(gate.id, gate.commit, gate.slot, all_checks(config), config.merge.check_minutes * 60)
             if await self._is_broken(gate, tree, order, by_start=True):
                 self._unstarted_in_a_row, self._unstarted = 0, {}
-                await self._break(gate, why, config)
+                await self._break(gate, Breakage(why, WholeQueue.MACHINE), config)
                 return
         if times >= MAX_LOST:
             self._unstarted.pop(gate.commit, None)
@@ -302,9 +304,10 @@ class GateRuns:
             return outcome.cannot_run and not by_start
         return True
 
-    async def _break(self, gate: Gate, why: str, config: Config) -> None:
-        await self.runtime.write(lambda call: queue_records.end_gate(call, gate.id, gates.Lost(why[:MAX_WHY_CHARS])))
-        await self.broken.wait_for_repair(why, config)
+    async def _break(self, gate: Gate, broken: Breakage, config: Config) -> None:
+        lost = gates.Lost(broken.why[:MAX_WHY_CHARS])
+        await self.runtime.write(lambda call: queue_records.end_gate(call, gate.id, lost))
+        await self.broken.wait_for_repair(broken, config)
 
 
 def _begin(call: Call, event: gates.Started, tree: CandidateTree) -> Gate | None:
