@@ -554,6 +554,7 @@ export interface TerminalShown {
   ended: boolean;
   error: string | null;
   hint?: string;
+  headless?: boolean;
   run?: string;
   columns?: number;
 }
@@ -568,6 +569,8 @@ export interface TerminalNews {
   ended?: boolean;
   error?: string;
   hint?: string;
+  /** The session runs, and has no terminal. */
+  headless?: boolean;
 }
 
 /** A row of a transcript; a tool has its outcome once that is known. */

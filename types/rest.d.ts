@@ -514,6 +514,8 @@ export interface InboxRow {
   cause: string;
   title: string;
   text: string;
+  untested: boolean;
+  why: string;
   session: string | null;
   task: string | null;
   since: number;
@@ -862,6 +864,7 @@ export interface MergeFull {
   place: number | null;
   gate: string | null;
   waits: string | null;
+  waits_for: boolean;
   stuck: boolean;
   person: boolean;
   task_status: Status;
@@ -905,6 +908,7 @@ export interface MergeLine {
   place: number | null;
   gate: string | null;
   waits: string | null;
+  waits_for: boolean;
   stuck: boolean;
   person: boolean;
 }
@@ -939,13 +943,14 @@ export interface MergeRow {
 /** Where a merge stands. */
 export type MergeState = "landed" | "passed" | "queued" | "rejected" | "reverted" | "review" | "testing" | "withdrawn";
 
-/** Why a merge is where it is, in sentences, and what can be done about it. */
+/** Why a merge is where it is, in sentences, and what can be done about it; `retry`: to try it again would help. */
 export interface MergeWhy {
   merge: string;
   task: string;
   state: string;
   because: string[];
   next: string[];
+  retry: boolean;
 }
 
 /** A message as one reader sees it; `waits` says why who shall be woken is not, `readers` whom it has reached. */

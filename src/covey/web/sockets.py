@@ -124,7 +124,7 @@ class Terminals:
         if run is None:
             raise Refused(f"{name} has no run now.", hint="Its transcript tells what the last one did.")
         if run.runner != TMUX:
-            raise Refused(f"{name} has no terminal: its agent runs without one.", hint="Its transcript tells all.")
+            raise _Headless(f"{name} has no terminal: its agent runs without one.", hint="Its transcript tells all.")
         if len(self._viewers) >= MAX_TERMINALS:
             raise _TooMany(f"{MAX_TERMINALS} terminals are open already.", hint="Close some pages.")
         return run
@@ -258,6 +258,10 @@ class _TooMany(Refused):
     pass
 
 
+class _Headless(Refused):
+    pass
+
+
 async def _pass_on(watch: Watch, send: Send) -> None:
     """Send what is drawn until its end.
 
@@ -294,7 +298,7 @@ async def _follow_size(viewer: Viewer, size: Size | None) -> None:
 
 async def _part(send: Send, error: CoveyError) -> None:
     """Say why there is nothing to show, and hang up."""
-    said = json.dumps({"error": error.message, "hint": error.hint})
+    said = json.dumps({"error": error.message, "hint": error.hint, "headless": isinstance(error, _Headless)})
     code = TOO_MANY if isinstance(error, _TooMany) else NO_SESSION if isinstance(error, NotFound) else NO_TERMINAL
     reason = error.message.encode()[:120].decode(errors="ignore")  # a close frame has no room for more
     with contextlib.suppress(OSError):

@@ -94,7 +94,10 @@ def test_a_list_tells_the_place_in_the_train_and_the_gate_that_tests_a_merge_now
 def test_work_from_outside_that_nobody_tests_waits_for_a_person_and_says_so(world: World) -> None:
     _, merge = handed_in(world)
     (shown,) = world.ask("merge.list")
-    assert shown["person"] and "merge.check is not set" in shown["waits"]
+    assert shown["person"] and "merge.check is not set" in shown["waits"] and shown["waits_for"]
+    (item,) = [each for each in world.ask("inbox.list") if each["kind"] == "approve"]
+    assert item["untested"] and item["text"] == f"for your approval: {item['why'].rstrip('.')}"
+    assert not world.ask("merge.why", id=shown["id"])["retry"]
     assert "lands only when you approve it" in why(world, merge)
     assert world.ask("merge.why", id=merge)["next"][0] == f"covey merge approve {merge}"
     world.ask("merge.approve", id=merge)
@@ -184,7 +187,8 @@ def test_what_keeps_the_whole_queue_from_going_on_is_told_with_each_merge(world:
     _, merge = handed_in(world)
     world.ask("queue.pause", reason="the release")
     assert "The queue is paused by owner: the release." in why(world, merge)
-    assert world.ask("merge.list")[0]["waits"] == "the queue is paused"
+    shown = world.ask("merge.list")[0]
+    assert (shown["waits"], shown["waits_for"]) == ("the queue is paused", False)
     assert world.ask("merge.why", id=merge)["next"] == ["covey merge resume"]
     world.ask("queue.resume")
     put(world, merge, merges.Passed(TREE))

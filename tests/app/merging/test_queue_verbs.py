@@ -92,6 +92,7 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
     assert world.ask("queue.show")["troubles"] == [f"{why} {mend}", "origin says no."]
     told = world.ask("merge.why", id=merge)
     assert told["next"][0] == "mend merge.check in covey.toml: the queue goes on by itself"
+    assert told["retry"]
     world.clock.run(1)
     landing = land(world, None, merge)
     world.do(lambda call: queue_records.pushed(call, landing, "origin"))

@@ -222,11 +222,17 @@ test("a line tells no age that was so when it was written, and one phrase for a 
   const live = { evidence: "Which port? (1 s ago)" };
   assert.equal(lineOf(task("A-4", { status: "doing", session: "ada" }), "needs", { live }), "Which port?");
   assert.equal(
-    lineOf(task("A-4", { status: "review" }), "review", { merge: { waits: "for a review" } }),
+    lineOf(task("A-4", { status: "review" }), "review", {
+      merge: { state: "review", reason: null, waits: "for a review" },
+    }),
     "waits for your review",
   );
-  assert.equal(saidOfWait("for main, which is frozen"), "waits for main, which is frozen");
-  assert.equal(saidOfWait("It touches CODEOWNERS."), "It touches CODEOWNERS.");
+  assert.equal(saidOfWait({ waits: "for main, which is frozen", waits_for: true }), "waits for main, which is frozen");
+  assert.equal(saidOfWait({ waits: "for ever it waits.", waits_for: false }), "for ever it waits.");
+  assert.equal(
+    saidOfWait({ state: "review", reason: "It touches CODEOWNERS.", waits: "It touches CODEOWNERS." }),
+    "It touches CODEOWNERS.",
+  );
 });
 
 test("a filter names the words that it does not know", () => {

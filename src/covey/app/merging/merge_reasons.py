@@ -80,13 +80,14 @@ def _change(merge: Merge, tasks: dict[str, Task]) -> train.Change:
 
 def line_of(view: QueueView, merge: Merge) -> MergeLine:
     """Return a merge as it stands in the train."""
-    gate, task = view.gate_of(merge), view.tasks.get(merge.task)
+    gate, task, wait = view.gate_of(merge), view.tasks.get(merge.task), waits(view, merge)
     return MergeLine.of(
         merge,
         title="" if task is None else task.title,
         place=view.place(merge),
         gate=None if gate is None else gate.id,
-        waits=waits(view, merge),
+        waits=None if wait is None else wait.text,
+        waits_for=wait is not None and wait.is_thing,
         stuck=is_stuck(view, merge),
         person=needs_person(view, merge),
     )

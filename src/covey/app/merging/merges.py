@@ -22,7 +22,7 @@ from covey.core.fleet.sessions import OWNER
 from covey.core.merging import merges
 from covey.core.merging.merge_sentences import stands
 from covey.core.merging.merges import Merge, MergeState
-from covey.core.merging.queue_view import next_steps
+from covey.core.merging.queue_view import is_retried, next_steps
 from covey.core.people.rights import OWNER_ONLY, REVIEW, SHARED
 from covey.core.texts import line
 from covey.errors import Denied, Refused
@@ -72,8 +72,15 @@ def why(call: Call, asked: Nothing, id: str) -> MergeWhy:
     merge = find_merge(call, id)
     view, task = look(call, [merge]), call.tx.task(merge.task)
     said = because(call, view, merge)
-    steps = next_steps(view, merge, task, moved_on=_moved_on(call, merge) is not None)
-    return MergeWhy(merge=merge.id, task=merge.task, state=merge.state, because=said, next=steps)
+    moved_on = _moved_on(call, merge) is not None
+    return MergeWhy(
+        merge=merge.id,
+        task=merge.task,
+        state=merge.state,
+        because=said,
+        next=next_steps(view, merge, task, moved_on=moved_on),
+        retry=is_retried(view, merge, task, moved_on=moved_on),
+    )
 
 
 @verb("merge.queue", "POST /api/merges", QueueBranch, MergeRow, may=OWNER_ONLY, status=201)

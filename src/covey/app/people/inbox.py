@@ -16,7 +16,7 @@ from covey.core.board.waiting import Cause
 from covey.core.fleet.outcomes import in_short, last_error
 from covey.core.fleet.sessions import OWNER, Session, SessionState
 from covey.core.merging.merges import MergeState
-from covey.core.merging.queue_view import QueueView
+from covey.core.merging.queue_view import UNTESTED, QueueView
 from covey.core.people import inbox
 from covey.core.people.alerts import AlertKind
 from covey.core.people.inbox import InboxItem, InboxKind
@@ -35,6 +35,7 @@ class InboxRow(Answered, frozen=True, kw_only=True):
     `ids` are what a decision is sent to: questions, a task, a merge, sessions, a message; none for the queue and the
     settings. `until` is when it is decided without a person. Items of one `kind` with the same `cause`, if it is not
     empty, are of one making and can be decided together; `parts` are those who ask the same, each answered alone.
+    A merge that is `untested` waits for an approval, and no review; `why` is why a merge waits, if that is known.
     """
 
     key: str
@@ -42,6 +43,8 @@ class InboxRow(Answered, frozen=True, kw_only=True):
     cause: str
     title: str
     text: str
+    untested: bool
+    why: str
     session: str | None
     task: str | None
     since: float
@@ -153,11 +156,14 @@ def _merges(view: QueueView) -> Iterator[InboxItem]:
         if not line.person:
             continue
         asks = merge.state in (MergeState.REVIEW, MergeState.QUEUED)
+        untested = merge.state is MergeState.QUEUED
         yield InboxItem(
             key=f"merge:{merge.id}",
             kind=InboxKind.APPROVE if asks else InboxKind.LANDING,
             title=line.title,
             text=line.waits or merge.reason or "",
+            untested=untested,
+            why=merge.reason or (f"{UNTESTED}." if untested else ""),
             session=merge.session,
             task=merge.task,
             since=merge.queued,

@@ -233,7 +233,7 @@ def _came_to(merge: Json, said: str) -> str:
 def _waits(merge: Json) -> str:
     """Return for what a merge waits, "" if that is not known."""
     what = plain(merge.get("waits") or merge["reason"] or "")
-    return f"waits {what}" if what.startswith("for ") else f"waits: {what}" if what else ""
+    return f"waits {what}" if merge.get("waits_for") else f"waits: {what}" if what else ""
 
 
 def land(args: Namespace, client: Client) -> None:

@@ -17,16 +17,30 @@ from covey.values import dataclass
 
 MAX_IN_A_SENTENCE = 5
 """Tests, files or names that a sentence names."""
+UNTESTED = "merge.check is not set, so nobody tests it"
+
+
+@dataclass(frozen=True)
+class MergeWait:
+    """What a merge waits for (`is_thing`), or why it waits."""
+
+    words: str
+    is_thing: bool = True
+
+    @property
+    def text(self) -> str:
+        """Return it in a few words."""
+        return f"for {self.words}" if self.is_thing else self.words
 
 
 class Standstill(Enum):
     """What keeps the whole queue from testing, in the words in which a merge waits for it."""
 
-    HALTED = "the queue has halted"
-    PAUSED = "the queue is paused"
-    BROKEN_GATE = "for the gate, which cannot be run"
-    STUCK = "for the queue, which cannot go on"
-    FLEET_PAUSED = "the fleet is paused"
+    HALTED = MergeWait("the queue has halted", is_thing=False)
+    PAUSED = MergeWait("the queue is paused", is_thing=False)
+    BROKEN_GATE = MergeWait("the gate, which cannot be run")
+    STUCK = MergeWait("the queue, which cannot go on")
+    FLEET_PAUSED = MergeWait("the fleet is paused", is_thing=False)
 
 
 @dataclass(frozen=True)
@@ -69,8 +83,8 @@ def needs_person(view: QueueView, merge: Merge) -> bool:
     return merge.state is MergeState.REVIEW
 
 
-def waits(view: QueueView, merge: Merge) -> str | None:
-    """Return in a few words what an open merge waits for, None if it is tested now or has ended."""
+def waits(view: QueueView, merge: Merge) -> MergeWait | None:
+    """Return what an open merge waits for, None if it is tested now or has ended."""
     found = _held_by(view, merge)
     return found.value if isinstance(found, Standstill) else found
 
@@ -85,27 +99,32 @@ def waits_with_all(view: QueueView, merge: Merge) -> bool:
     return bool(merge.cause) and (merge.cause != WholeQueue.HALTED or view.standing.halted is not None)
 
 
-def _held_by(view: QueueView, merge: Merge) -> str | Standstill | None:
+def _held_by(view: QueueView, merge: Merge) -> MergeWait | Standstill | None:
     if merge.state not in merges.OPEN or view.gate_of(merge) is not None:
         return None
     if merge.state is MergeState.REVIEW:
-        return merge.reason or "for a review"
+        return _reason(merge) or MergeWait("a review")
     if needs_person(view, merge):
-        return merge.reason or "for your approval: merge.check is not set, so nobody tests it"
+        return _reason(merge) or MergeWait(f"your approval: {UNTESTED}")
     if merge.state is MergeState.PASSED:
-        return "for main, which is frozen" if view.standing.frozen else _stands_still(view) or "for main to take it"
+        frozen = view.standing.frozen
+        return MergeWait("main, which is frozen") if frozen else _stands_still(view) or MergeWait("main to take it")
     if merge.reason and not waits_with_all(view, merge):
-        return merge.reason
+        return _reason(merge)
     return _behind(view, merge) or _stands_still(view)
 
 
-def _behind(view: QueueView, merge: Merge) -> str | None:
+def _reason(merge: Merge) -> MergeWait | None:
+    return MergeWait(merge.reason, is_thing=False) if merge.reason else None
+
+
+def _behind(view: QueueView, merge: Merge) -> MergeWait | None:
     """Return which other merges one waits for."""
     needs = [name for name in merge.needs if has_not_landed(view, name)]
     if needs:
-        return f"for {', '.join(needs[:MAX_IN_A_SENTENCE])}, which it needs"
+        return MergeWait(f"{', '.join(needs[:MAX_IN_A_SENTENCE])}, which it needs")
     clashes = before(view, merge)
-    return f"for {', '.join(clashes[:MAX_IN_A_SENTENCE])}: git cannot merge them" if clashes else None
+    return MergeWait(f"{', '.join(clashes[:MAX_IN_A_SENTENCE])}: git cannot merge them") if clashes else None
 
 
 def has_not_landed(view: QueueView, name: str) -> bool:
@@ -146,6 +165,13 @@ def next_steps(view: QueueView, merge: Merge, task: Task | None, *, moved_on: bo
             return [*_onwards(view, merge)]
         case _:
             return []
+
+
+def is_retried(view: QueueView, merge: Merge, task: Task | None, *, moved_on: bool) -> bool:
+    """Say whether trying a merge again as it is would help."""
+    if merge.state in (MergeState.REJECTED, MergeState.WITHDRAWN):
+        return task is not None and not moved_on
+    return view.broken is not None and merge.state in merges.OPEN and merge.state is not MergeState.REVIEW
 
 
 def _again(merge: Merge, task: Task) -> Iterator[str]:

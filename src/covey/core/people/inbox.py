@@ -63,6 +63,10 @@ class InboxItem:
     """What lies behind it: items of one kind with the same cause can be decided together. Empty: its own."""
     title: str
     text: str = ""
+    untested: bool = False
+    """A merge that nobody tests: it waits for an approval, and not for a review."""
+    why: str = ""
+    """Why a merge waits for that, if there is more to say."""
     session: str | None = None
     task: str | None = None
     since: float

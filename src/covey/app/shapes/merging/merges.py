@@ -73,13 +73,15 @@ class MergeRow(Answered, frozen=True, kw_only=True):
 class MergeLine(MergeRow, frozen=True, kw_only=True):
     """One entry of the merge queue as it stands in the train: its place, what tests it now, and for what it waits.
 
-    `person`: it goes on only when a person has done something. `stuck`: it waits since the whole queue cannot go on.
+    `waits_for`: `waits` names what it waits for, and is no reason. `person`: it goes on only when a person has done
+    something. `stuck`: it waits since the whole queue cannot go on.
     """
 
     title: str
     place: int | None
     gate: str | None
     waits: str | None
+    waits_for: bool
     stuck: bool
     person: bool
 
@@ -103,10 +105,11 @@ class MergeFull(MergeLine, frozen=True, kw_only=True):
 
 
 class MergeWhy(Struct, frozen=True, kw_only=True):
-    """Why a merge is where it is, in sentences, and what can be done about it."""
+    """Why a merge is where it is, in sentences, and what can be done about it; `retry`: to try it again would help."""
 
     merge: str
     task: str
     state: str
     because: list[str]
     next: list[str]
+    retry: bool

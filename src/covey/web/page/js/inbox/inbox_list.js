@@ -572,10 +572,6 @@ const HEADS = {
   landing: "cannot land",
 };
 
-const UNTESTED = /^for your approval:? ?/;
-/** @param {InboxItem} item */
-const isUntested = (item) => item.kind === "approve" && UNTESTED.test(item.text);
-
 /**
  * Return who or what an item is about, and what it is.
  * @param {InboxItem} item
@@ -590,7 +586,7 @@ function headOf(item) {
   if (item.kind === "mail") return [item.session, "writes"];
   if (item.kind === "proposal") return [item.session, visible(item.title, 200)];
   if (item.kind === "waits") return [null, `${some(item.tasks.length, "task")} that nobody takes`];
-  if (isUntested(item)) return [item.task, "waits for your approval"];
+  if (item.kind === "approve" && item.untested) return [item.task, "waits for your approval"];
   if (HEADS[item.kind]) return [item.task, HEADS[item.kind]];
   return [null, item.title];
 }
@@ -668,8 +664,7 @@ function Body({ item }) {
   }
   if (kind === "question" && isPermission(item)) return html`<${Given} text=${text} label="What it wants to do" />`;
   if (kind === "approve") {
-    const more = text === "for a review" ? "" : text.replace(UNTESTED, ""); // the head says the rest
-    return html`${more && html`<${Prose} text=${more} />`}<${Files} item=${item} />`;
+    return html`${item.why && html`<${Prose} text=${item.why} />`}<${Files} item=${item} />`;
   }
   if (kind === "waits")
     return html`<${Prose} text=${`${item.title}.`} />${text && html`<pre class="given sunken as-written" tabindex="0" role="group" aria-label="What changes it"><${CommandWords} text=${text} most=${2000} /></pre>`}`;

@@ -234,7 +234,7 @@ export function Whole({ merge }) {
   const [why] = useRead(() => get(`/api/merges/${merge.id}/why`), ["merges", "log", "fleet"], [merge.id]);
   const now = full ?? merge;
   return html`<div class="merge-whole">
-    <${Actions} merge=${now} again=${!why || why.next.some((command) => command.startsWith("covey merge retry"))} />
+    <${Actions} merge=${now} again=${!why || why.retry} />
     ${problem && html`<p class="soft">${problem.message}</p>`}
     ${why && html`<ul class="because">${why.because.map((said) => html`<li key=${said}><${Words} text=${said} /></li>`)}</ul>`}
     ${full && html`<${Facts} merge=${full} />`}
@@ -377,8 +377,8 @@ export function Progress({ gate, usual }) {
   return html`<div class="slot-progress">${usual && html`<progress ref=${bar} max=${usual} value=${Math.min(passedOf(gate), usual)} aria-label=${`Progress of ${gate.id}`}></progress>`}<span class="faint" ref=${words}></span></div>`;
 }
 
-/** @param {Merge} props */
-const waitsOf = ({ waits, reason }) => (waits ? saidOfWait(waits) : reason);
+/** @param {Merge} merge */
+const waitsOf = (merge) => (merge.waits ? saidOfWait(merge) : merge.reason);
 
 /**
  * One merge as a row that opens in place.

@@ -419,7 +419,7 @@ export function lineOf(task, column, { live = null, merge = null, item = null, w
           "asks you";
   if (column === "doing")
     return live?.action || ageless(live?.evidence) || (task.session === "owner" ? "in your hands" : "at work");
-  if (column === "review") return task.reason ?? (merge?.waits ? saidOfWait(merge.waits) : "waits for your review");
+  if (column === "review") return task.reason ?? (merge?.waits ? saidOfWait(merge) : "waits for your review");
   if (column === "merging")
     return merge?.waits ?? (merge?.state === "testing" ? "its gate runs" : (merge?.reason ?? "in the merge queue"));
   if (task.reverted) return `done, and taken out of main again by ${task.reverted}`;
@@ -457,11 +457,11 @@ export function saidOf({ text, until }) {
 
 /**
  * Return what a merge waits for as one phrase.
- * @param {string} waits
+ * @param {Pick<Merge, "state" | "reason" | "waits" | "waits_for">} merge
  */
-export function saidOfWait(waits) {
-  if (waits === "for a review") return "waits for your review";
-  return waits.startsWith("for ") ? `waits ${waits}` : waits;
+export function saidOfWait({ state, reason, waits, waits_for }) {
+  if (state === "review" && !reason) return "waits for your review";
+  return waits_for ? `waits ${waits}` : waits;
 }
 
 // Moving

@@ -347,7 +347,7 @@ export class Screen {
     }
     if (said.write !== undefined) this.turn(said.write);
     if (said.ended) this.heard({ ended: true });
-    if (said.error) this.heard({ error: said.error, hint: said.hint });
+    if (said.error) this.heard({ error: said.error, hint: said.hint, headless: said.headless });
   }
 
   /** @param {number} [code] */

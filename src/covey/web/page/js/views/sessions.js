@@ -186,7 +186,7 @@ function Body({ one, shown, control }) {
   if (!shown) return null;
   if (one.run === null) return html`<${Transcript} session=${one.name} small />`;
   /** @param {Partial<TerminalShown>} said */
-  const heard = (said) => said.error && (said.error.includes("no terminal") ? setHeadless(true) : setWords(said.error));
+  const heard = (said) => said.error && (said.headless ? setHeadless(true) : setWords(said.error));
   if (one.live ? !one.live.terminal : headless) return html`<${Transcript} session=${one.name} small key=${one.run} />`;
   return html`<${Live} key=${`${one.name} ${one.run}`} session=${one.name} onHeard=${heard} control=${control} />${words && html`<p class="unseen">${visible(words)}</p>`}`;
 }
