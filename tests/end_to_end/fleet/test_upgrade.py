@@ -87,9 +87,12 @@ def line(tmp_path: Path) -> Iterator[Installed]:
 
 
 def _at_work(line: Line, number: int) -> str:
-    """Return a script that works until it may go on, writes a file that its guard lets through, and commits."""
+    """Return a script that commits while no daemon answers and again when it may go on, as its guard lets it."""
     return (
         f"run echo $COVEY_SESSION >> {line.mark('starts')}\n"
+        f"run while [ ! -e {line.mark('between')} ]; do sleep 0.1; done\n"
+        f"write early/{number}\n    {number}\ncommit Early {number}\n"
+        f"run echo $COVEY_SESSION >> {line.mark('committed')}\n"
         f"run while [ ! -e {line.mark('go')} ]; do sleep 0.1; done\n"
         f"run covey task show\nwrite files/{number}\n    {number}\ncommit File {number}\n"
     )
@@ -163,6 +166,9 @@ def test_what_the_version_before_began_this_one_takes_up_and_ends(
     line.put_version(CHECKOUT / "src", CHECKOUT / "pyproject.toml")
     away = _hook_answers(line)
     assert {code for _, code, _ in away} == {0}, away
+    line.mark("between").touch()
+    wait_until(lambda: len(line.marks("committed")) == 2, "what agents commit before the new daemon is up")
+    line.ok("log", "verify")
     line.up()
 
     assert _agents(line) == agents

@@ -11,23 +11,46 @@ import apsw
 
 from covey.errors import Invalid, NotFound, Refused, Unavailable
 from covey.store.engine.connection import Connection, unavailable
-from covey.store.engine.migrations import newest, schema
+from covey.store.engine.migrations import migrate, newest, schema
 
 
 @contextmanager
 def snapshot(path: Path) -> Iterator[Connection]:
-    """Open a store only to read it, on one snapshot, beside whoever writes; refuse one of another schema."""
+    """Open a store only to read it, on one snapshot, beside whoever writes; refuse one of a newer schema.
+
+    One of an older schema is read in a copy that is brought up to date: after an upgrade agents commit, and old backups
+    are looked at, before anybody has written with the new covey.
+    """
     if not os.path.isfile(path):
         raise NotFound(f"There is no file {path}.")
     with unavailable(), closing(Connection(path, reader=True)) as db:
         db.run("BEGIN")
         have, known = schema(db.raw), newest()
-        if have != known:
+        if have > known or not have:
             raise Refused(
                 f"{path} has the schema {have}, and this covey reads {known}.",
-                hint="Use the covey that wrote it." if have > known else "covey status brings it up to date.",
+                hint="Use the covey that wrote it." if have else "covey status brings it up to date.",
             )
-        yield db
+        if have == known:
+            yield db
+            return
+        with closing(_brought_up(db, path)) as copy:
+            yield copy
+
+
+def _brought_up(source: Connection, path: Path) -> Connection:
+    """Return a copy of a store, in a file that goes with it, in the newest schema, and only to be read."""
+    copy = Connection("", reader=False)
+    try:
+        with copy.raw.backup("main", source.raw, "main") as work:
+            work.step(-1)
+        source.run("ROLLBACK")  # whoever writes need not wait for who reads the copy
+        migrate(copy.raw, path)
+        copy.run("PRAGMA query_only = 1")
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def backup(source: Path, target: Path) -> int:

@@ -15,7 +15,7 @@ from covey.errors import CoveyError, Unavailable
 class Connection:
     """apsw behind the narrow door that a transaction needs."""
 
-    def __init__(self, path: Path, *, reader: bool, create: bool = True) -> None:
+    def __init__(self, path: Path | str, *, reader: bool, create: bool = True) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create and not reader else 0)
         self.raw = apsw.Connection(str(path), flags=flags, statementcachesize=200)
         self.raw.set_busy_timeout(10_000)
