@@ -40,6 +40,16 @@ VAGUE_CONSTANTS = re.compile(r"_?(MOST|PATIENCE|KEPT|MANY|FEW|BIG|LARGE|LONGEST|
 
 SQL = re.compile(r"\b(SELECT\s|INSERT INTO|UPDATE \w+ SET|DELETE FROM|WHERE\s|ORDER BY|GROUP BY)")
 
+SENTENCES = {
+    *("because", "command", "error", "evidence", "hint", "message", "reason", "sentence"),
+    *("story", "summary", "waits", "what", "why"),
+}
+"""Names of what is written for people: code may show it, and decides by a field beside it."""
+READ_IN_PYTHON = {"startswith", "endswith", "partition", "rpartition"}
+READ_ON_THE_PAGE = re.compile(
+    rf"""\b(?:{"|".join(sorted(SENTENCES))})(?:\.(?:startsWith|endsWith|includes)\(|\s[!=]==\s)["'`]\w+ """
+)
+
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 _BRANCHES = (*_LOOPS, ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, ast.match_case)
 
@@ -148,6 +158,43 @@ def test_git_is_run_by_its_own_floor_alone() -> None:
         or (node.module == "covey.git" and any(each.name == "run" for each in node.names))
     }
     assert elsewhere == set()
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the name by which a value is known: of a variable, an attribute, or a field of an answer."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+    return ""
+
+
+def _has_words(node: ast.expr) -> bool:
+    """Say whether some text has a space between words, so that it is no mere name."""
+    texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return any(re.search(r"\w ", text) for text in texts)
+
+
+def _reads_sentence(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr=method), args=[words, *_]):
+            return method in READ_IN_PYTHON and _last_name(value) in SENTENCES and _has_words(words)
+        case ast.Compare(left=left, comparators=others):
+            sides = [left, *others]
+            return any(_last_name(each) in SENTENCES for each in sides) and any(map(_has_words, sides))
+    return False
+
+
+def test_code_decides_by_fields_and_not_by_the_wording_of_sentences() -> None:
+    """What agents, git and the machine print has to be read as words; what we say ourselves has fields."""
+    read = {
+        f"{path}:{node.lineno}"
+        for path, tree in _modules().items()
+        if _floor(path) in ("core", "app", "loops", "hooks", "web", "cli", "daemon")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call | ast.Compare) and _reads_sentence(node)
+    }
+    page = (SOURCE / "web" / "page" / "js").rglob("*.js")
+    assert read | {str(each) for each in page if READ_ON_THE_PAGE.search(each.read_text())} == set()
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
