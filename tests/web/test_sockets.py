@@ -119,8 +119,15 @@ class Viewer:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Yield a daemon for the module, and leave nothing behind."""
-    project = make_repository(tmp_path_factory.mktemp("sockets") / "shop", SETTINGS)
+    """Yield a daemon for the module."""
+    with opened(tmp_path_factory.mktemp("sockets") / "shop", SETTINGS) as found:
+        yield found
+
+
+@contextmanager
+def opened(path: Path, settings: str) -> Iterator[House]:
+    """Yield a daemon, and leave nothing behind."""
+    project = make_repository(path, settings)
     author = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
     subprocess.run(["git", "-C", str(project.root), *author, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
     daemon = Daemon(project).start()
@@ -190,7 +197,22 @@ def test_a_session_without_a_terminal_or_of_no_name_says_why(house: House) -> No
     for name, code in (("dana", 4409), ("nobody", 4404)):
         with house.viewer(name) as one:
             one.until(lambda one=one, code=code: one.code == code, f"{code}")  # type: ignore[misc]
-            assert set(one.told[0]) == {"error", "hint", "headless"}
+            assert set(one.told[0]) == {"error", "hint", "headless"} and not one.told[0]["headless"]
+
+
+def test_a_session_that_runs_without_a_terminal_is_told_apart(tmp_path: Path) -> None:
+    with opened(tmp_path / "shop", SETTINGS.replace('"tmux"', '"process"')) as plain:
+
+        def is_headless() -> bool:
+            with plain.viewer("pia") as one:
+                one.until(lambda: one.code == 4409, "the end")
+                return bool(one.told[0]["headless"])
+
+        with plain.client() as client:
+            client.post("/api/board", {"title": "Wait", "body": "sleep 60", "assignee": "pia"})
+            client.post("/api/sessions", {"name": "pia", "agent": "echo"})
+            client.post("/api/sessions/pia/start")
+        wait_until(is_headless, "a run without a terminal")
 
 
 def test_nobody_but_the_owner_looks_and_no_foreign_page(house: House) -> None:
