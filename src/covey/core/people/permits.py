@@ -21,8 +21,17 @@ PUSH = "push"
 _QUOTED = re.compile(r"['\"]")
 _WORD = re.compile(r"[\w@%+=:,./-]+")
 _INTERPRETERS = ("python", "python3", "node", "ruby", "perl", "php", "sh", "bash", "zsh", "deno", "bun", "lua")
+_RUN_OTHERS = (
+    "env", "xargs", "nohup", "nice", "ionice", "timeout", "time", "setsid", "stdbuf", "command", "exec", "eval", "sudo",
+    "doas", "watch", "parallel", "strace", "ltrace", "script", "chroot", "unshare", "flock",
+)  # fmt: skip
+"""Programs that run whatever stands behind their name."""
 _CHAINED = re.compile(r"[;&|`$()<>\n\\]")
 """What makes more than one command of a line, or another command than it seems."""
+
+
+_OPTION = re.compile(r"-(?!m$)\w*")
+"""What lets an interpreter run any text or file that follows, or that it is sent; `-m` names a module."""
 
 
 class PermissionLevel(StrEnum):
@@ -138,14 +147,20 @@ def offered(tool: str, about: str) -> Offer | None:
     if not words or _CHAINED.search(" ".join(words)):
         return None
     rule = " ".join(words)
-    if words[0] in _INTERPRETERS and words[1:2] in (["-c"], ["-e"]):
+    if words[0] in _INTERPRETERS and (len(words) == 1 or _OPTION.fullmatch(words[1])):
         return Offer(rule, f"any program in the language of {words[0]}, which can do whatever you can")
+    if words[0] in _RUN_OTHERS and len(words) == 1:
+        return Offer(rule, f"any program at all: {words[0]} runs what follows it, which can do whatever you can")
     return Offer(rule, f"every command that begins with {rule}, whatever follows")
 
 
 def _first(command: shell.Command) -> list[str]:
     """Return the words of a command that say what it does: the program, and its verb, module or way to be used."""
+    from covey.core.people.commands import safe_commands  # as above
+
     texts = list(command.texts)
+    if tests := safe_commands.runner_of(command.texts):
+        return list(tests)  # whatever files and filters it is given: the next test is another
     if texts[0] in _INTERPRETERS:
         return texts[:3] if texts[1:2] == ["-m"] else texts[:2]
     return texts[:2] if len(texts) > 1 and command.words[1].plain and not texts[1].startswith("-") else texts[:1]

@@ -80,6 +80,9 @@ READING = (
 OF_THE_LEVEL = (
     "python3 -m pytest tests/test_a.py::test_b -x",
     "python -m pytest -k 'a or b' 2>&1 | tail -20",
+    "pytest tests/test_a.py -q",
+    "pytest --version",
+    "py.test -x",
     "PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -q",
     "ruff check src/a.py",
     "make test",
@@ -97,6 +100,9 @@ MORE = (
     "python3 evil.py",
     "python3 -m http.server",
     "python3 -m pytest --pastebin=all",
+    "pytest --pastebin=all",
+    "pytest /elsewhere/test_a.py",
+    "./pytest",
     "python3 -m pytest /elsewhere/test_a.py",
     "pip install x",
     "curl https://example.org",
@@ -369,6 +375,9 @@ def test_what_a_gate_runs_is_known_by_its_first_words() -> None:
         ("npm install left-pad", "npm install"),
         ("curl -s https://example.org", "curl"),
         ("docker build .", "docker build"),
+        ("mypy src/a.py", "mypy"),
+        ("python3 -m unittest tests.test_a", "python3 -m unittest"),
+        ("npm run test -- a", "npm run test"),
         ("rm x; curl y", None),
         ("ls > x", None),
         ("$CMD x", None),
@@ -380,6 +389,32 @@ def test_a_rule_is_offered_that_says_what_it_would_allow(command: str, rule: str
     if offer is not None:
         assert offer.allows
         assert judge(command, Ground(HOME, HOME, (), (offer.rule,))).verdict is CommandVerdict.LEVEL
+
+
+@pytest.mark.parametrize(
+    ("command", "allows"),
+    [
+        ("python3 -c 'print(1)'", "any program in the language of python3"),
+        ("python3 - <<'X'\nprint(1)\nX", "any program in the language of python3"),
+        ("cat a.py | python3", "any program in the language of python3"),
+        ("bash -x a.sh", "any program in the language of bash"),
+        ("python3 a.py 1", "every command that begins with python3 a.py"),
+        ("python3 -m http.server", "every command that begins with python3 -m http.server"),
+        ("env | head -3", "any program at all"),
+        ("ls | xargs rm", "every command that begins with xargs rm"),
+        ("ls | xargs -n 1 rm", "any program at all"),
+        ("sudo -n ls", "any program at all"),
+    ],
+)
+def test_a_rule_that_lets_anything_run_says_so(command: str, allows: str) -> None:
+    offer = offered(SHELL, command)
+    assert offer is not None and offer.allows.startswith(allows)
+
+
+def test_pytest_by_either_of_its_names_is_the_gates_own() -> None:
+    for gate, line in (("pytest -q", "python3 -m pytest tests/test_a.py"), ("python -m pytest", "pytest -k b")):
+        assert judge(line, Ground(HOME, HOME, (gate,))).verdict is CommandVerdict.LEVEL
+    assert judge("pytest", Ground(HOME, HOME, ("python3 -m unittest",))).verdict is CommandVerdict.ASKS
 
 
 def test_a_permit_covers_what_is_quoted_but_nothing_that_rides_along() -> None:

@@ -187,8 +187,8 @@ def _as_allowed(command: Command, ground: Ground) -> bool:
 
 def _as_gate(command: Command, ground: Ground, seen: Seen) -> bool:
     """Say whether a command is one of the gate's, maybe for other files or with a filter: it runs what that runs."""
-    wanted = _alike(command.texts)
-    for kind, more in (kind for each in _commands_of(ground.gate) for kind in _kinds(_alike(each.texts))):
+    wanted = _same(command.texts)
+    for kind, more in (kind for each in _commands_of(ground.gate) for kind in _kinds(_same(each.texts))):
         rest = wanted[len(kind) :]
         if wanted[: len(kind)] == kind and all(map(more, rest)) and not has(rest, "", _SENDING):
             name_all((word.partition("::")[0] for word in rest), seen)
@@ -213,6 +213,12 @@ def _alike(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] == ("make",) and len(words) > 1 and words[1] in ("-n", "--dry-run", "--just-print", "--recon"):
         return ("make", "-n", *words[2:])
     return ("pytest", *words[1:]) if words[:1] == ("py.test",) else words
+
+
+def _same(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command as `_alike` does, and pytest as what python runs by that name: either runs all that it finds."""
+    alike = _alike(words)
+    return ("python", "-m", *alike) if alike[:1] == ("pytest",) else alike
 
 
 _RUNNERS: tuple[tuple[str, ...], ...] = (
@@ -245,9 +251,14 @@ def _kinds(tested: tuple[str, ...]) -> list[tuple[tuple[str, ...], More]]:
     return [(tested, lambda word: bool(re.fullmatch(r"[\w./-]*[./][\w./:-]*", word)) and not word.startswith("-"))]
 
 
+def runner_of(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first words of a command that tests or checks, as they were typed; () if it is another."""
+    return words[: len(_runner(_alike(words)))]
+
+
 def beginnings(gate: Iterable[str]) -> tuple[str, ...]:
     """Return the first words of what is like a gate's own commands, for programs that only compare words."""
-    found = (each.texts[: len(_runner(_alike(each.texts)))] for each in _commands_of(gate))
+    found = (runner_of(each.texts) for each in _commands_of(gate))
     return tuple(dict.fromkeys(" ".join(words) for words in found if words))
 
 
