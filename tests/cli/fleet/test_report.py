@@ -74,4 +74,8 @@ def test_what_a_person_sent_back_is_not_told_as_a_try() -> None:
 def test_a_story_in_one_line_says_what_went_wrong_and_the_last_line_of_output() -> None:
     story = f"The agent ended with code 1.\nIt is kept.\n{OUTPUT}\nTraceback\n  ModuleNotFoundError: no shop\n\n"
     assert in_short(story) == "The agent ended with code 1. Its last line was: ModuleNotFoundError: no shop"
+    assert in_short(f"It hung: git status\n{OUTPUT}\nno") == "It hung: git status. Its last line was: no"
+    assert (
+        in_short(f"It gave up: spent ($0.5)\n{OUTPUT}\n! gave up (budget): spent ($0.5)") == "It gave up: spent ($0.5)"
+    )
     assert (in_short("Only this.\nAnd more."), in_short("")) == ("Only this.", "")

@@ -51,7 +51,10 @@ def test_complete_work_is_handed_in(evidence: dict[str, Any], verdict: HandIn) -
         (GOOD | {"failed": "no idea"}, "The agent gave up: no idea"),
         (GOOD | {"failed": "no idea", "code": -15}, "The agent gave up: no idea"),
         (GOOD | {"failed": "no idea", "trouble": Trouble.OTHER}, "The agent gave up: no idea"),
-        (GOOD | {"failed": "all is spent", "trouble": Trouble.BUDGET}, "The agent gave up: all is spent"),
+        (
+            GOOD | {"failed": "all is spent", "trouble": Trouble.BUDGET},
+            "The run spent all that it was allowed: all is spent",
+        ),
         (GOOD | {"stopped": "It took too long.", "failed": "429", "trouble": Trouble.LIMIT}, "It took too long."),
         (GOOD | {"stopped": "It took too long.", "code": -15}, "It took too long."),
         (GOOD | {"dirty": ("a", "b")}, "The run left changes that it did not commit: a, b."),
@@ -135,14 +138,15 @@ def test_every_trouble_is_either_put_off_or_a_try(trouble: Trouble, code: int | 
         assert verdict == PutOff("no", trouble, 9.0, fresh)
     else:
         gave_up = trouble is Trouble.OTHER  # the other two are of one task alone
-        assert verdict == Again("The agent gave up: no", gave_up=gave_up, fresh=fresh)
+        wrong = "The run spent all that it was allowed" if trouble is Trouble.BUDGET else "The agent gave up"
+        assert verdict == Again(f"{wrong}: no", gave_up=gave_up, fresh=fresh)
 
 
 @pytest.mark.parametrize("code", [0, 1, -15, None])
 def test_who_has_spent_a_share_of_what_all_may_spend_goes_on_later(code: int | None) -> None:
     spent = SPEAKS | {"result": None, "failed": "all is spent", "trouble": Trouble.BUDGET, "code": code}
     assert judge(Evidence(**spent, share=True)) == PutOff("all is spent", Trouble.BUDGET)
-    assert judge(Evidence(**spent)) == Again("The agent gave up: all is spent")
+    assert judge(Evidence(**spent)) == Again("The run spent all that it was allowed: all is spent")
     assert isinstance(judge(Evidence(**spent, share=True, stopped="It took too long.")), Again)
     other = spent | {"trouble": Trouble.OTHER}
     assert isinstance(judge(Evidence(**other, share=True)), Again), "its share says nothing of other troubles"

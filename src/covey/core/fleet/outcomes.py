@@ -14,6 +14,8 @@ STORY_TAIL_CHARS = 4000
 """Characters of output that a story carries."""
 OUTPUT = "The end of its output:"
 LAST_LINE_CHARS = 300
+_ENDS = (".", "!", "?", ":", "…")
+"""How a sentence ends."""
 """Characters of the last line that was printed, where a story is told in one line."""
 CACHES = frozenset(
     {
@@ -115,6 +117,9 @@ BREAK_CONVERSATION = frozenset({Trouble.CORRUPT, Trouble.CONTEXT})
 ONE_TASK_TROUBLES = frozenset({Trouble.CONTEXT, Trouble.BUDGET})
 """Troubles of one task alone: its agent may well do the next."""
 
+_GAVE_UP: dict[Trouble | None, str] = {Trouble.BUDGET: "The run spent all that it was allowed"}
+"""What is said of a run that ended itself, where that is no weakness of its agent."""
+
 
 def judge(evidence: Evidence) -> Verdict:
     """Say what a run that ended by itself came to."""
@@ -177,7 +182,7 @@ def _wrong(evidence: Evidence) -> str | None:
     if evidence.stopped is not None:
         return evidence.stopped
     if evidence.failed is not None:
-        return f"The agent gave up: {evidence.failed}"
+        return f"{_GAVE_UP.get(evidence.trouble, 'The agent gave up')}: {evidence.failed}"
     if evidence.unreadable is not None and evidence.kind is not Kind.REPORT:
         return evidence.unreadable
     refused = f" Its commit was refused: {evidence.refused}" if evidence.refused else ""
@@ -212,7 +217,10 @@ def in_short(story: str) -> str:
     """Return a story in one line: what went wrong, and the last line that was printed, where an error mostly stands."""
     wrong = story.partition(f"\n{OUTPUT}\n")[0]
     first, last = wrong.splitlines()[0] if wrong else "", last_error(story)
-    return f"{first} Its last line was: {last}" if last else first
+    reason = first.rpartition(": ")[2]
+    if not last or (reason and last.endswith(f": {reason}")):  # the output ends with the same words
+        return first
+    return f"{first}{'' if first.endswith(_ENDS) else '.'} Its last line was: {last}"
 
 
 def last_error(story: str) -> str:
