@@ -108,7 +108,8 @@ def card(row: Json) -> list[str]:
     until = "" if row["until"] is None else f", denied in {span(row['until'] - time.time())}"
     lines = [f"{', '.join(row['ids'])}  {who}, {age(row['since'])}{until}"]
     if "reply" in row["decisions"]:
-        lines += ["  asks:", *_indented(row["text"]), *(f"    - {plain(choice)}" for choice in row["choices"])]
+        asked = _indented(row["text"])
+        lines += ["  asks:", *asked, *(f"    - {plain(each)}" for each in row["choices"] if not _says(asked, each))]
     else:
         lines += [f"  {plain(row['title'])}:", *_indented(row["about"] or row["text"])]
         if row["about"] and row["text"] and row["about"] not in row["text"]:
@@ -117,6 +118,11 @@ def card(row: Json) -> list[str]:
     if row["rule"] and row["rule"] != row["about"]:
         lines += [f"  never asked again with: --always --about {shlex.quote(row['rule'])}", f"    {row['allows']}"]
     return [*lines, f"  {how({'id': row['ids'][0], 'wants': wants}, len(row['ids']))}"]
+
+
+def _says(lines: list[str], choice: str) -> bool:
+    """Say whether a question names a choice itself, with a word on what it means."""
+    return any(line.partition(": ")[0] == f"    - {plain(choice)}" for line in lines)
 
 
 def how(question: Json, many: int = 1) -> str:
