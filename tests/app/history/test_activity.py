@@ -127,3 +127,9 @@ def test_what_a_task_lost_and_what_a_merge_clashes_with_are_told_in_plain_words(
     )
     assert told("merge.clashed", "merge-1", against=[]) == "merge-1 cannot be merged with main"
     assert told("merge.clashed", "merge-1", against=["merge-2"]) == "merge-1 cannot be merged with merge-2"
+
+
+def test_a_merge_joins_the_train_once_in_words() -> None:
+    entered = sentence("merge.entered", "covey", "merge-7", {"paths": ["src/a.py"]})
+    assert entered == "merge-7 has its place in the train, and changes src/a.py"
+    assert sentence("queue.joined", "covey", "queue", {"merges": ["merge-7"]}) == "merge-7 joined the train"

@@ -211,7 +211,9 @@ _TELL: dict[str, Any] = {
     "overlap.heated": lambda data: f"{{it}} is hot: {data['collisions']} collisions",
     "overlap.cooled": "{it} has cooled down",
     "merge.queued": lambda data: f"{{who}} brought {_safe(data['task'])} as {{it}}, on {_safe(data['branch'])}",
-    "merge.entered": "{it} joined the train",
+    "merge.entered": lambda data: (
+        "{it} has its place in the train" + (f", and changes {_list(data['paths'])}" if data.get("paths") else "")
+    ),
     "merge.clashed": lambda data: (
         f"{{it}} cannot be merged with {_list(data['against']) if data['against'] else 'main'}"
     ),
