@@ -255,3 +255,15 @@ def test_titles_longer_than_a_key_are_still_told_apart(shell: Shell) -> None:
     (shell.folder / "TODO.md").write_text(f"- [ ] {long}\n  - [ ] {long}a\n  - [ ] {long}b\n")
     assert "3 added" in shell.ok("task", "import", "TODO.md")
     assert "3 unchanged" in shell.ok("task", "import", "TODO.md")
+
+
+def test_who_edits_a_task_of_a_file_hears_what_undoes_it(shell: Shell) -> None:
+    (shell.folder / "tasks.jsonl").write_text('{"title": "Fix it", "body": "Old"}\n')
+    shell.ok("task", "import", "tasks.jsonl")
+    told = shell.ok("task", "edit", "T-1", "--body", "New")
+    assert "Changed T-1" in told and "It came from tasks.jsonl" in told
+    assert "It came" not in shell.ok("task", "edit", "T-1", "--note", "Mind the gap"), "no file has notes"
+    shell.ok("task", "import", "tasks.jsonl")
+    assert shell.json("task", "show", "T-1")["body"] == "Old"
+    shell.ok("task", "add", "Mine")
+    assert "It came" not in shell.ok("task", "edit", "T-2", "--body", "New")

@@ -250,7 +250,20 @@ def edit(args: Namespace, client: Client) -> None:
         before = None if args.json else client.ask("task.show", {"id": task}).value
         answer = client.ask("task.edit", {"id": task}, fields)
     is_same = before is not None and _fixed(before) == _fixed(answer.value)
-    reply(args, answer, f"Nothing of {task} changed." if is_same else f"Changed {_name(answer.value)}")
+    lines = [f"Nothing of {task} changed."] if is_same else _changed(answer.value, fields)
+    reply(args, answer, "\n".join(lines))
+
+
+def _changed(task: Json, fields: Json) -> list[str]:
+    """Say which task was changed, and what undoes that if it came from a file, unless no file has such a field."""
+    file = (task["key"] or "").partition("#")[0]
+    said = [f"Changed {_name(task)}"]
+    if not file or fields.keys() <= {"status", "note"}:
+        return said
+    return [
+        *said,
+        f"It came from {plain(file)}, and takes on again what stands there when that is imported or run again.",
+    ]
 
 
 def _fixed(task: Json) -> Json:
