@@ -44,3 +44,12 @@ def test_a_file_of_any_name_is_read(shell: Shell) -> None:
     for name in ("修复.md", "to do.md"):
         (shell.folder / name).write_text("Nothing to do\n")
         assert "no open task" in shell.fails(2, "run", "--agent", "scripted", name)
+
+
+def test_the_id_of_a_task_is_no_title_of_another(shell: Shell) -> None:
+    shell.ok("task", "add", "Fix it")
+    told = shell.fails(2, "run", "--agent", "scripted", "T-1")
+    assert "T-1 is a task on the board (Fix it), and no title" in told and "--status todo" in told
+    assert len(shell.json("task", "list")) == 1
+    shell.ok("pause")  # so that nothing is begun for it
+    assert "stands still" in shell.fails(5, "run", "--agent", "scripted", "T-2"), "nobody has that one"

@@ -23,12 +23,13 @@ from covey.cli.fleet.report import Report
 from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import Command, flag, option, whole_number
 from covey.cli.frame.http_client import Lost
+from covey.cli.frame.output import plain
 from covey.cli.project.daemon import comes_true, died, ensure_up, ensure_while_needed, errand, leave, obituary
 from covey.config import AgentSettings, Config
-from covey.core import texts
+from covey.core import ids, texts
 from covey.core.figures import one
 from covey.core.fleet import batches
-from covey.errors import CoveyError, Invalid, Refused, Unavailable
+from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.git.candidates.candidates import resolve
 from covey.git.preflight import unfit
 from covey.git.project import Project
@@ -328,7 +329,18 @@ def _is_file(words: list[str], client: Client) -> bool:
         raise Invalid(f"{file} is a file, and cannot be taken here.", hint=hint)
     for word in words:
         _check_title(word, folder)
+        _check_no_id(word, client)
     return False
+
+
+def _check_no_id(word: str, client: Client) -> None:
+    """Refuse the id of a task of the board: a second one of that name would have no text, and be worked on."""
+    if not ids.is_task_id(word):
+        return
+    with suppress(NotFound):
+        task = client.ask("task.show", {"id": word}).value
+        hint = f"covey run works on all that waits; covey task edit {word} --status todo lets one wait again."
+        raise Invalid(f"{word} is a task on the board ({plain(task['title'])}), and no title.", hint=hint)
 
 
 def _check_title(word: str, folder: Path) -> None:
