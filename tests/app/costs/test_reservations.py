@@ -147,7 +147,10 @@ def test_a_run_without_a_price_counts_as_all_that_was_set_aside(bounded: Callabl
         assert run.money == 2.0
         spend(world, run, None)
         world.end(run, Again("no"))
-    assert not isinstance(world.would_begin("s0"), Run)
+    refused = world.would_begin("s0")
+    assert not isinstance(refused, Run)
+    said = refused.why if refused else world.ask("task.list", status="blocked")[0]["reason"]
+    assert "$0.00 is left. $4.00 of it counts for ended runs of which nobody knows the price." in said
 
 
 def test_tokens_have_limits_of_their_own(bounded: Callable[..., World]) -> None:

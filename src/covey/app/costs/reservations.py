@@ -60,17 +60,22 @@ def reserve(call: Call, session: Session, task: Task, day: Day) -> Reserved | Re
     open_money, open_tokens = _aside(call)
     # What calls for this very task have cost says more, if they cost more.
     usual, for_it = costs.usual_call(call, session.agent or ""), one_call(of_task)
+    guessed = {
+        Scope.TASK: call.tx.reserved_without_price(task=task.id),
+        Scope.SESSION: call.tx.reserved_without_price(session=session.name, day=day.name),
+        Scope.DAY: call.tx.reserved_without_price(day=day.name),
+    }
     books = Books(
-        task=of_task.cost + call.tx.reserved_without_price(task=task.id),
-        session=of_session.cost + call.tx.reserved_without_price(session=session.name, day=day.name),
-        day=of_day.cost + call.tx.reserved_without_price(day=day.name),
+        task=of_task.cost + guessed[Scope.TASK],
+        session=of_session.cost + guessed[Scope.SESSION],
+        day=of_day.cost + guessed[Scope.DAY],
         aside=open_money,
         usual=call.tx.most_of_last_runs("cost", costs.LAST),
         call=max(usual.cost, for_it.cost),
     )
     granted = budgets.grant(money, books)
     if isinstance(granted, LimitUsedUp):
-        return Refusal(granted, _words(granted, task, session, "dollars"))
+        return Refusal(granted, _words(granted, task, session, "dollars", guessed[granted.scope]))
     books = Books(
         task=of_task.tokens,
         session=of_session.tokens,
@@ -97,7 +102,7 @@ def _aside(call: Call) -> tuple[float, float]:
     return money, tokens
 
 
-def _words(spent: LimitUsedUp, task: Task, session: Session, unit: str) -> str:
+def _words(spent: LimitUsedUp, task: Task, session: Session, unit: str, guessed: float = 0.0) -> str:
     whose = {Scope.TASK: task.id, Scope.SESSION: f"{session.name} today", Scope.DAY: "today"}[spent.scope]
     figure = figures.money if unit == "dollars" else lambda number: figures.count(round(number))
     left, limit, call = figure(spent.left), figure(spent.limit), figure(spent.call)
@@ -109,4 +114,5 @@ def _words(spent: LimitUsedUp, task: Task, session: Session, unit: str) -> str:
     are = "is" if unit == "dollars" else "are"
     more = f" {how}." if spent.scope is Scope.TASK else ""
     short = f": less than the {call} that a call of {session.agent} usually costs" if spent.call else ""
-    return f"Of the {limit} of {whose}, {left} {are} left{short}.{more}"
+    unknown = f" {figure(guessed)} of it counts for ended runs of which nobody knows the price." if guessed else ""
+    return f"Of the {limit} of {whose}, {left} {are} left{short}.{unknown}{more}"
