@@ -14,9 +14,9 @@ STORY_TAIL_CHARS = 4000
 """Characters of output that a story carries."""
 OUTPUT = "The end of its output:"
 LAST_LINE_CHARS = 300
+"""Characters of the last line that was printed, where a story is told in one line."""
 _ENDS = (".", "!", "?", ":", "…")
 """How a sentence ends."""
-"""Characters of the last line that was printed, where a story is told in one line."""
 CACHES = frozenset(
     {
         "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".cache", ".tox", ".nox",
