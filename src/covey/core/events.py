@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
-
 from covey.hashes import sha256
 from covey.values import dataclass
 
@@ -85,11 +82,6 @@ class Event:
     data: str
     key: str | None
     prev: bytes
-
-
-def facts(event: Any, *but: str) -> dict[str, Any]:
-    """Return what the payload of an event says by its fields, `but` for some; what was not written has its default."""
-    return {field.name: getattr(event, field.name) for field in fields(event) if field.name not in but}
 
 
 def digest(event: Event) -> bytes:

@@ -178,7 +178,7 @@ def _in_the_way(path: str, session: str, met: Sequence[Lease], held: Sequence[Le
     """Yield the leases of others that come before the writer's own, and whether the writer has given its own back."""
     firm = any(_is_live(each) and each.holder == session and _plainly(each, path) for each in held)
     for lease in met:
-        before = had_before(lease, held)
+        before = _before(lease, held)
         was_given = bool(before) and all(each.state is LeaseState.GIVEN for each in before)
         is_mine = bool(before) and not was_given
         if not is_mine and not (firm and not _plainly(lease, path)):
@@ -213,9 +213,14 @@ def _is_live(lease: Lease) -> bool:
     return lease.state is LeaseState.LIVE
 
 
-def had_before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
-    """Return which of one's own leases, ended ones too, are older than another's: who was first keeps what it wrote."""
+def _before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
+    """Return those of one's own leases that are older than another's: who had a path before keeps what it wrote."""
     return [mine for mine in own if mine.taken <= lease.taken]
+
+
+def had_before(lease: Lease, own: Iterable[Lease]) -> bool:
+    """Say whether one of one's own leases on a path, also one that has ended, is older than another's."""
+    return bool(_before(lease, own))
 
 
 def is_in_force(lease: Lease) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.events import facts
 from covey.values import dataclass
 
 TRY = "try"
@@ -108,7 +107,8 @@ Event = Started | Ended | Lost | Flaked
 
 def first(gate: str, seq: int, event: Started, at: float) -> Gate:
     """Return the gate that a Started event begins."""
-    return Gate(id=gate, ordinal=seq, started=at, **facts(event, "check"))
+    spec = {name: value for name, value in vars(event).items() if name != "check"}
+    return Gate(id=gate, ordinal=seq, started=at, **spec)
 
 
 def apply(gate: Gate, event: Event, at: float) -> Gate:
@@ -117,8 +117,18 @@ def apply(gate: Gate, event: Event, at: float) -> Gate:
         case Started():
             return first(gate.id, gate.ordinal, event, at)
         case Ended():
-            state = GateState.PASSED if event.passed else GateState.FAILED
-            return replace(gate, state=state, ended=at, **facts(event, "passed"))
+            return replace(
+                gate,
+                state=GateState.PASSED if event.passed else GateState.FAILED,
+                code=event.code,
+                step=event.step,
+                seconds=event.seconds,
+                cpu=event.cpu,
+                failures=event.failures,
+                fingerprint=event.fingerprint,
+                summary=event.summary,
+                ended=at,
+            )
         case Lost(why):
             return replace(gate, state=GateState.LOST, why=why, ended=at)
         case Flaked():

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core.events import facts
 from covey.errors import Refused
 from covey.values import dataclass
 
@@ -267,8 +266,17 @@ def waits_for_person(merge: Merge, *, has_gate: bool, broken_gate: bool) -> bool
 
 def first(merge_id: str, seq: int, event: Queued, at: float) -> Merge:
     """Return the merge that a Queued event begins."""
-    state = MergeState.REVIEW if event.review else MergeState.QUEUED
-    return Merge(id=merge_id, ordinal=seq, state=state, queued=at, **facts(event, "review", "reopen"))
+    return Merge(
+        id=merge_id,
+        ordinal=seq,
+        task=event.task,
+        session=event.session,
+        branch=event.branch,
+        commit=event.commit,
+        reverts=event.reverts,
+        state=MergeState.REVIEW if event.review else MergeState.QUEUED,
+        queued=at,
+    )
 
 
 def apply(merge: Merge, event: Event, at: float) -> Merge:

@@ -145,8 +145,9 @@ def write_rescue(
         "nested": [_text(path) for path in kept.repositories],
         "left_out": _left_out(kept)[:MAX_LISTED],
     }
-    index = {} if work.raw_index is None else {"index": work.raw_index}
-    lines = _write_files(git, {"meta.json": _json(meta), "files.json": _json(_files(work)), **index})
+    blobs = [_json(meta), _json(_files(work))] + ([work.raw_index] if work.raw_index is not None else [])
+    names = ["meta.json", "files.json", "index"]
+    lines = [f"100644 blob {oid}\t{name}" for name, oid in zip(names, _write_blobs(git, blobs), strict=False)]
     lines += [f"040000 tree {work_tree}\twork"]
     lines += [f"100644 blob {tars.state}\tstate.tar"] if tars.state else []
     others = [f"100644 blob {oid}\t{oid}" for oid, kind in kinds.items() if kind == "blob"]
@@ -163,7 +164,9 @@ def write_note(git: PrivateGit, who: dict[str, Any], commits: int) -> tuple[str,
     """Write what is said of a worktree that is kept aside, and return its tree."""
     meta = {"version": FORMAT_VERSION, **who, "counts": asdict(Counts(commits=commits)), "nested": [], "left_out": []}
     files: dict[str, Any] = {"files": [], "modes": {}, "folders": [], "checkout": [], "left_out": []}
-    return _tree(git, _write_files(git, {"meta.json": _json(meta), "files.json": _json(files)})), meta
+    oids = _write_blobs(git, [_json(meta), _json(files)])
+    names = ("meta.json", "files.json")
+    return _tree(git, [f"100644 blob {oid}\t{name}" for name, oid in zip(names, oids, strict=True)]), meta
 
 
 def _counts(kept: Kept, staged: int, tips: list[str]) -> Counts:
@@ -217,12 +220,11 @@ def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, indent=1).encode() + b"\n"
 
 
-def _write_files(git: PrivateGit, contents: dict[str, bytes]) -> list[str]:
-    """Write files, and return the lines of a tree that holds them."""
+def _write_blobs(git: PrivateGit, contents: list[bytes]) -> list[str]:
     blobs = Blobs(git)
-    lines = [f"100644 blob {blobs.add(content)}\t{name}" for name, content in contents.items()]
+    names = [blobs.add(content) for content in contents]
     blobs.flush()
-    return lines
+    return names
 
 
 def _tree(git: PrivateGit, lines: list[str]) -> str:

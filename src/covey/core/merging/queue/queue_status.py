@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from covey.core.events import facts
 from covey.core.merging.queue.train import Rate
 from covey.values import dataclass
 
@@ -98,10 +97,19 @@ Event = Began | Joined | Paused | Resumed | Frozen | Thawed | Halted
 def apply(standing: QueueStatus, event: Event, at: float, by: str) -> QueueStatus:
     """Return the queue as it stands after `event`. Never refuses."""
     match event:
-        case Began(base=base, forgives=forgives):
+        case Began(strategy=strategy, slots=slots, base=base, proven=proven, rate=rate, forgives=forgives):
             halted = standing.halted if base == standing.base and not forgives else None
-            failed = standing.gates if halted else ()
-            return replace(standing, began=at, halted=halted, gates=failed, **facts(event, "forgives"))
+            return replace(
+                standing,
+                strategy=strategy,
+                slots=slots,
+                base=base,
+                proven=proven,
+                rate=rate,
+                began=at,
+                halted=halted,
+                gates=standing.gates if halted else (),
+            )
         case Joined():
             return standing
         case Paused(why):
