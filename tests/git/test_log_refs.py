@@ -24,7 +24,7 @@ from covey.errors import CoveyError, Invalid, NotFound, Refused, ToolFailed
 from covey.git import identity, log_refs
 from covey.git import project as projects
 from covey.git.project import Project
-from covey.store.engine import audit, rows
+from covey.store.engine import audit, pruning, rows
 from covey.store.engine.backup import backup, snapshot
 from covey.store.engine.lock import WriterLock
 from tests.worlds import stories
@@ -706,7 +706,7 @@ def test_a_backup_is_for_its_owner_alone_and_is_named_plainly(project: Project, 
 
 
 def test_prune_goes_on_until_nothing_is_left(project: Project, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "_AT_ONCE", 1)
+    monkeypatch.setattr(pruning, "_AT_ONCE", 1)
     (project.root / "covey.toml").write_text("[log]\nkeep_days = 1\nkeep_megabytes = 0\n")
     told = stories.Project(project.database)
     for number in range(3):
