@@ -69,8 +69,11 @@ def span(seconds: float) -> str:
 
 
 def took(seconds: float) -> str:
-    """Return how long something took that was measured: tenths count where it was short."""
-    return f"{max(seconds, 0) * HALF_UP:.1f} s" if seconds < TENTHS_BELOW_S else span(seconds)
+    """Return how long something took that was measured: tenths count where it was short, seconds within an hour."""
+    if seconds < TENTHS_BELOW_S:
+        return f"{max(seconds, 0) * HALF_UP:.1f} s"
+    minutes, rest = divmod(floor(seconds + 0.5), MINUTE_S)
+    return f"{span(seconds)} {rest} s" if rest and 0 < minutes < HOUR_S // MINUTE_S else span(seconds)
 
 
 def age(seconds: float) -> str:

@@ -79,3 +79,7 @@ def test_a_story_in_one_line_says_what_went_wrong_and_the_last_line_of_output() 
         in_short(f"It gave up: spent ($0.5)\n{OUTPUT}\n! gave up (budget): spent ($0.5)") == "It gave up: spent ($0.5)"
     )
     assert (in_short("Only this.\nAnd more."), in_short("")) == ("Only this.", "")
+
+
+def test_how_long_a_run_took_is_told_to_the_second() -> None:
+    assert "in 1 min 45 s." in Report([_task()], {}).as_text(Config(), 105)

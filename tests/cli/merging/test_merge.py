@@ -242,7 +242,7 @@ def test_a_merge_is_shown_and_explained_with_what_its_gate_said(shell: Shell) ->
     why = shell.ok("merge", "why", merge)
     assert f"{gate} failed with it alone (tests/test_a.py::test_sum)" in why
     log = shell.ok("merge", "log", merge)
-    assert f"{gate} failed after 3 s" in log and "ERROR: test_sum" in log and "--full" in log
+    assert f"{gate} failed after 3.0 s" in log and "ERROR: test_sum" in log and "--full" in log
     path = gate_logs.path_of(find(Path(shell.folder)), gate)
     gate_logs.keep(path, [b"line\n" * 100_000, b"the end\n"])
     full = shell.ok("merge", "log", merge, "--full")

@@ -118,7 +118,7 @@ def test_the_report_of_a_run_names_the_cost_of_each_task_and_in_all(shell: Shell
     tasks = [shell.json("task", "show", task) | {"merge": None} for task in ("T-1", "T-2")]
     text = Report(tasks, {}, (LOCAL,)).as_text(Config(), 61).splitlines()
     assert "$0.50 for 3,150 tokens" in text[1] and text[1].endswith("One")
-    assert text[-2] == "2 tasks: 2 todo, in 1 min, $0.75 for 6,300 tokens plus 7 without a price."
+    assert text[-2] == "2 tasks: 2 todo, in 1 min 1 s, $0.75 for 6,300 tokens plus 7 without a price."
     assert text[-1] == f'plus 7 tokens without a price: set [prices."{LOCAL}"] in covey.toml'
     assert '"cost":0.75,"tokens":6307,"unpriced":7' in Report(tasks, {}).as_json("batch", 1, 61)
 

@@ -10,7 +10,7 @@ from covey.cli.frame.client import Client, Json
 from covey.cli.frame.output import compact, paint, plain, spent, table, title
 from covey.cli.project import cost
 from covey.config import Config
-from covey.core.figures import one, span
+from covey.core.figures import one, took
 from covey.core.fleet.sessions import OWNER
 from covey.core.merging.failures import error_line
 from covey.core.merging.rejection import failure_of
@@ -80,7 +80,7 @@ class Report:
         counts = Counter(_word(task) for task in self.tasks)
         told = ", ".join(f"{number} {word}" for word, number in counts.items())
         whole = spent(self.spent)
-        lines += ["", f"{one(len(self.tasks), 'task')}: {told}, in {span(seconds)}{whole and f', {whole}'}."]
+        lines += ["", f"{one(len(self.tasks), 'task')}: {told}, in {took(seconds)}{whole and f', {whole}'}."]
         if self.spent["unpriced"]:
             lines.append(cost.hint(self.spent["unpriced"], self.without_price))
         return "\n".join(lines)

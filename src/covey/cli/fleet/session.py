@@ -14,7 +14,7 @@ from covey.cli.frame.client import Answer, Client, Json
 from covey.cli.frame.command import Command, asking, body_of, either, flag, option, whole_number
 from covey.cli.frame.output import age, as_json, clock, escaped, first_line, plain, prose, reply, spent, table, waiting
 from covey.cli.history import log
-from covey.core.figures import span
+from covey.core.figures import span, took
 from covey.errors import Invalid, Refused, Unavailable
 
 SESSION_TIMEOUT_S = 60.0
@@ -236,7 +236,7 @@ def _list_runs(args: Namespace, client: Client) -> None:
             run["outcome"] or "at work",
             run["task"],
             clock(run["begun"]),
-            span((run["ended"] or time.time()) - run["begun"]),
+            took((run["ended"] or time.time()) - run["begun"]),
             spent(run),
             first_line(run["what"] or "", 60),
         )

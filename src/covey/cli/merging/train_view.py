@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from covey.cli.frame.client import Json
 from covey.cli.frame.command import width
 from covey.cli.frame.output import age, clock, first_line, paint, plain, prose, some, spent, table
-from covey.core.figures import one, span
+from covey.core.figures import one, span, took
 from covey.core.merging.merge_sentences import stands
 from covey.git.identity import task_branch
 
@@ -110,8 +110,8 @@ def _by_whom(queue: Json, state: str) -> str:
 
 def _gate_line(gate: Json) -> str:
     names = some(gate["merges"] or ["main alone"], MAX_NAMES_SHOWN)
-    took = span(time.time() - gate["started"])
-    return f"{gate['id']:<9} {gate['slot']:>2}  {gate['purpose']:<6} {took:>7}  {names}"
+    lasted = took(time.time() - gate["started"])
+    return f"{gate['id']:<9} {gate['slot']:>2}  {gate['purpose']:<6} {lasted:>11}  {names}"
 
 
 def _waiting_line(merge: Json) -> str:
@@ -143,8 +143,8 @@ def _landed(queue: Json) -> str:
     last = queue["last"]
     when = f", the last {age(last['made'])} ({last['id']})" if last else ""
     failed = f"; {queue['rejected']} of the last {queue['ended']} were rejected" if queue["ended"] else ""
-    took = f"; a gate takes about {span(queue['gate_seconds'])}" if queue["gate_seconds"] else ""
-    return f"Landed in the last hour: {queue['landed_hour']}{when}{failed}{took}"
+    usual = f"; a gate takes about {span(queue['gate_seconds'])}" if queue["gate_seconds"] else ""
+    return f"Landed in the last hour: {queue['landed_hour']}{when}{failed}{usual}"
 
 
 # One merge
@@ -186,10 +186,10 @@ def card(merge: Json) -> str:
 def _ended_gate(gate: Json, merge: str) -> str:
     others = [name for name in gate["merges"] if name != merge]
     company = f"with {some(others, MAX_NAMES_SHOWN)}" if others else "alone"
-    took = span(gate["seconds"] if gate["seconds"] is not None else time.time() - gate["started"])
+    lasted = took(gate["seconds"] if gate["seconds"] is not None else time.time() - gate["started"])
     failed = some([plain(test) for test in gate["failures"]], MAX_NAMES_SHOWN)
     what = f": {failed}" if gate["failures"] else ""
-    return f"{gate['id']:<9} {paint(gate['state'], 7)} {gate['purpose']:<6} {took:>7}  {company}{what}"
+    return f"{gate['id']:<9} {paint(gate['state'], 7)} {gate['purpose']:<6} {lasted:>11}  {company}{what}"
 
 
 def _landing_line(landing: Json) -> str:
@@ -220,9 +220,9 @@ def reasons(why: Json, *, at_work: bool = True) -> str:
 
 def gate_card(gate: Json) -> str:
     """Return what a gate came to: the tests that failed, and the lines that say why."""
-    took = f" after {span(gate['seconds'])}" if gate["seconds"] is not None else ""
+    after = f" after {took(gate['seconds'])}" if gate["seconds"] is not None else ""
     tested = some(gate["merges"], MAX_NAMES_SHOWN) or "main alone"
-    lines = [f"{gate['id']} {paint(gate['state'])}{took}: {gate['commit'][:12]} with {tested}"]
+    lines = [f"{gate['id']} {paint(gate['state'])}{after}: {gate['commit'][:12]} with {tested}"]
     if gate["why"]:
         lines.append(f"  {plain(gate['why'])}")
     if gate["step"]:

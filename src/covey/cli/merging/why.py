@@ -13,7 +13,7 @@ from pathlib import Path
 from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import Command, option
 from covey.cli.frame.output import clock, escaped, plain, spent
-from covey.core.figures import span
+from covey.core.figures import took
 from covey.errors import Invalid, NotFound
 from covey.git import blame, here
 from covey.git.blame import Origin
@@ -153,9 +153,9 @@ def _merge(told: Json) -> Iterator[str]:
     when = f", {clock(landing['made'])}, {landing['id']}" if landing else ""
     yield _fact("merge", f"{merge['id']} {merge['state']}{when}")
     if gate is not None:
-        took = f" in {span(gate['seconds'])}" if gate["seconds"] is not None else ""
+        within = f" in {took(gate['seconds'])}" if gate["seconds"] is not None else ""
         yield _fact(
-            "gate", f"{gate['id']} {gate['state']}{took}, with {', '.join(gate['merges'][:6]) or 'nothing else'}"
+            "gate", f"{gate['id']} {gate['state']}{within}, with {', '.join(gate['merges'][:6]) or 'nothing else'}"
         )
     elif merge["untested"] or (landing and landing["untested"]):
         yield _fact("gate", "none: it landed untested")
