@@ -11,6 +11,8 @@ from covey.core.people.alerts import AlertKind
 from covey.moments import calendar
 
 EVENTS_PER_PAGE = 1000
+MAX_TASKS_NAMED = 5
+"""Tasks that a line names."""
 
 
 PASSING = (AlertKind.AGENT_LIMIT, AlertKind.AGENT_OVERLOAD, AlertKind.AGENT_CONNECTION, AlertKind.WAITS)
@@ -99,8 +101,11 @@ class Story:
 
     def _fails(self, gate: str, data: Json) -> str | None:
         """Return the line for a gate that failed with one of ours in it."""
-        ours = {self._merges.get(name) for name in self._gates.pop(gate, ())} & self.ids
-        return f"{paint('failed', 9)} {gate}: {_failures(data)}" if ours and not data["passed"] else None
+        tested = (self._merges.get(name) for name in self._gates.pop(gate, ()))
+        tasks = [task for task in dict.fromkeys(tested) if task]
+        if data["passed"] or self.ids.isdisjoint(tasks):
+            return None
+        return f"{paint('failed', 9)} {some(tasks, MAX_TASKS_NAMED):<6} in {gate}: {_failures(data)}"
 
     def _crosses(self, lease: str, data: Json) -> str | None:
         """Return the line for one of ours that wrote what another holds."""
