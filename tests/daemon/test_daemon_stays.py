@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from covey.core.fleet import daemon_lifetime
 from covey.git.project import find
 from covey.store.engine.lock import NeedLock
 from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, kill
-from tests.worlds.serving import Daemon, wait_until
+from tests.worlds.serving import PATIENCE, Daemon, wait_until
 
 
 def _waiting(line: Line, name: str, *before: str) -> dict[str, Any]:
@@ -204,6 +205,24 @@ def test_a_detached_run_leaves_a_daemon_that_does_it(made: Callable[..., Line]) 
     assert line.json("status")["stays_for"][0] == "covey up"
     line.ok("down")
     line.assert_nothing_left()
+
+
+def test_a_run_whose_tasks_are_at_work_already_says_so_at_once(made: Callable[..., Line]) -> None:
+    line = made(SCRIPTED, GOOD)
+    first = _begin(line, "one")
+    first.kill()
+    first.communicate()
+    path = str(line.folder / "one.jsonl")
+    waits = f"T-1 is at work already ({line.task('T-1')['session']}); waiting for it."
+    detached = line.ok("run", "--detach", path)
+    assert waits in detached and "1 agent on" not in detached
+    second = line.begin("run", path)
+    assert second.stdout is not None and select.select([second.stdout], [], [], PATIENCE)[0]
+    assert waits in second.stdout.readline()
+    line.mark("one-go").touch()
+    second.communicate(timeout=PATIENCE)
+    assert second.returncode == 0
+    line.ok("down", "--agents")
 
 
 def test_a_daemon_that_died_is_said_to_have_died_and_who_works_on(made: Callable[..., Line]) -> None:

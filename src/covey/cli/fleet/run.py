@@ -27,7 +27,7 @@ from covey.cli.frame.output import plain
 from covey.cli.project.daemon import comes_true, died, ensure_up, ensure_while_needed, errand, leave, obituary
 from covey.config import AgentSettings, Config
 from covey.core import ids, texts
-from covey.core.figures import one
+from covey.core.figures import one, some
 from covey.core.fleet import batches
 from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.git.candidates.candidates import resolve
@@ -48,6 +48,8 @@ CLEAN_UP_S = 60.0
 """Seconds that sessions have to put their work in safety and go."""
 MAX_STARTS = 8
 """How often a daemon that ended under a run is started again before the run gives up."""
+MAX_NAMED = 10
+"""Tasks or sessions that a sentence names."""
 LANDED, NOT_ALL, INTERRUPTED = 0, 1, 130
 
 
@@ -155,6 +157,8 @@ class Batch:
         self._client = client
         self._project = project
         self._story = Story(quiet=args.json)
+        self._busy: list[Json] = []
+        """Those of the tasks that somebody was at work on before our sessions began."""
 
     def begin(self, settings: Config, order: Order) -> int:
         """Put the tasks onto the board and start sessions for them; return how many, 0 if there is nothing to do."""
@@ -164,8 +168,10 @@ class Batch:
         with _undisturbed():
             _add(order, client, self.name, self.ids)
         self._story.ids.update(self.ids)
-        if self.ids and not _any_waits(client, self.ids):
+        shown = [client.ask("task.show", {"id": task}).value for task in self.ids]
+        if self.ids and not any(task["status"] not in ("done", "dropped", "blocked") for task in shown):
             return 0
+        self._busy = [task for task in shown if task["status"] == "doing"]
         count = max(1, min(args.sessions or settings.sessions.count, len(self.ids) or order.waiting, order.room))
         with _undisturbed():
             fields: Json = {"name": self.name, "sessions": count, "all": not args.tasks}
@@ -181,8 +187,12 @@ class Batch:
             said = {"batch": self.name, "detached": True, "tasks": ids, "sessions": count, "url": self._client.url}
             print(json.dumps(said))
             return LANDED
-        named = f"{', '.join(ids[:10])}{', ...' if ids[10:] else ''}"
-        print(f"{one(count, 'agent')} on {one(len(ids), 'task')} ({named}).")
+        if self._busy:
+            print(_waits_for(self._busy))
+            ids = [task for task in ids if task not in {busy["id"] for busy in self._busy}]
+        if ids:
+            named = f"{', '.join(ids[:MAX_NAMED])}{', ...' if ids[MAX_NAMED:] else ''}"
+            print(f"{one(min(count, len(ids)), 'agent')} on {one(len(ids), 'task')} ({named}).")
         print("covey status, covey inbox and covey open show how it goes; covey down --agents ends it.")
         return LANDED
 
@@ -193,6 +203,8 @@ class Batch:
         """
         news = News(self._client)
         over_since: float | None = None
+        if self._busy:
+            self._story.say(_waits_for(self._busy))
         while True:
             self._story.tell(self._client)
             state = self._state()
@@ -365,10 +377,12 @@ def _is_path(word: str) -> bool:
     return " " not in word and not any(each.isalpha() and not each.isupper() and not each.islower() for each in word)
 
 
-def _any_waits(client: Client, ids: list[str]) -> bool:
-    """Say whether there is anything to work on among some tasks."""
-    shown = (client.ask("task.show", {"id": task}).value for task in ids)
-    return any(task["status"] not in ("done", "dropped", "blocked") for task in shown)
+def _waits_for(busy: list[Json]) -> str:
+    """Say which tasks others work on already, and who."""
+    ids, names = ([task[what] for task in busy] for what in ("id", "session"))
+    are, them = ("is", "it") if len(busy) == 1 else ("are", "them")
+    who = plain(some([*dict.fromkeys(names)], MAX_NAMED))
+    return f"{some(ids, MAX_NAMED)} {are} at work already ({who}); waiting for {them}."
 
 
 # Meanwhile
