@@ -83,3 +83,12 @@ def test_a_story_in_one_line_says_what_went_wrong_and_the_last_line_of_output() 
 
 def test_how_long_a_run_took_is_told_to_the_second() -> None:
     assert "in 1 min 45 s." in Report([_task()], {}).as_text(Config(), 105)
+
+
+def test_work_that_waits_for_a_halted_queue_is_told_with_what_lets_that_go_on() -> None:
+    merge = {"id": "merge-1", "state": "queued", "reason": "It has never passed.", "cause": "halted"}
+    waiting = {**_task(), "status": "merging", "merge": merge}
+    told = Report([waiting], {}, halted=True).as_text(Config(), 1.0)
+    assert "T-1 waits: It has never passed." in told and "covey merge resume" in told and "by itself" not in told
+    told = Report([waiting], {}).as_text(Config(), 1.0)
+    assert "covey merge resume" not in told and "It lands by itself" in told

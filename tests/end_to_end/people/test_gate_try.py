@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 
 from covey import config
+from covey.core.merging.gates import TRY
 from covey.errors import Unavailable
 from tests.worlds.projects import NOTE, Line
 from tests.worlds.queues import Change, fill
@@ -150,6 +151,37 @@ def test_a_gate_that_never_worked_is_told_with_its_error_and_no_commit_is_to_bla
     assert why in reasons and "covey init --check" in reasons and "git revert" not in reasons
     line.settings('[merge]\ncheck = "true"\n')
     wait_until(lambda: line.landed() != [], "the landing")
+
+
+def _tries(line: Line) -> list[str]:
+    return [event["subject"] for event in line.events("gate.started") if event["data"]["purpose"] == TRY]
+
+
+def _halted(made: Callable[..., Line]) -> Line:
+    """Return a project whose queue has halted because its gate lacks something outside, which is there by now."""
+    line = made('[merge]\ncheck = "test -e $OUTSIDE/there || { echo No module named pytest; exit 1; }"\n')
+    line.up()
+    fill(line, [Change("values/a", "1\n")])
+    wait_until(lambda: line.events("queue.halted") != [], "the halt")
+    line.mark("there").touch()
+    return line
+
+
+def test_a_try_that_main_passes_lets_a_halted_queue_go_on(made: Callable[..., Line]) -> None:
+    line = _halted(made)
+    assert line.json("init", "--check")["verdict"] == "works"
+    wait_until(lambda: line.landed() != [], "the landing")
+    resumed = line.events("queue.resumed")[-1]
+    assert resumed["actor"] == "owner" and resumed["data"]["gate"] == _tries(line)[-1]
+
+
+def test_a_new_daemon_tries_a_gate_again_that_has_never_passed(made: Callable[..., Line]) -> None:
+    line = _halted(made)
+    resumed = line.events("queue.resumed")
+    line.ok("down")
+    line.up()
+    wait_until(lambda: line.landed() != [], "the landing")
+    assert line.events("queue.resumed") == resumed
 
 
 def test_a_try_keeps_the_board_and_whoever_waits_is_told_so(made: Callable[..., Line]) -> None:

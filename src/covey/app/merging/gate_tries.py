@@ -10,8 +10,10 @@ from covey.app.merging import queue_records
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.merging.gates import GateFull, TryGate
 from covey.app.verbs import verb
+from covey.core.fleet.sessions import COVEY
 from covey.core.merging import gates
-from covey.core.merging.gates import TRY, TRY_SLOT
+from covey.core.merging.gates import TRY, TRY_SLOT, Gate
+from covey.core.merging.queue import queue_status
 from covey.core.people.rights import OWNER_ONLY
 from covey.core.texts import line
 from covey.errors import Refused, Unavailable
@@ -56,6 +58,17 @@ def begin(call: Call, asked: TryGate) -> GateFull:
         test=0, base=commit, commit=commit, purpose=TRY, slot=TRY_SLOT, checks=checks, check=check
     )  # fmt: skip
     return GateFull.whole(queue_records.start_gate(call, started, call.actor(None)))
+
+
+def end_halt(call: Call, gate: Gate) -> None:
+    """Let the queue go on in the name of whoever tried a gate, if by it the main passes on which the queue halted."""
+    ended, standing = call.tx.get(Gate, gate.id), call.tx.standing()
+    checks = queue_records.digest(call.context.config)
+    if ended is None or not queue_status.ends_halt(standing, ended, checks):
+        return
+    started = call.tx.last_event(gate.id, "gate.started")
+    call.context.gate.is_broken = False
+    queue_records.put(call, queue_status.Resumed(gate.id), COVEY if started is None else started.actor)
 
 
 @verb("gate.stop", "POST /api/gates/{id}/stop", Nothing, GateFull, may=OWNER_ONLY)

@@ -13,6 +13,7 @@ from covey.config import Config
 from covey.core.figures import one, took
 from covey.core.fleet.sessions import OWNER
 from covey.core.merging.failures import error_line
+from covey.core.merging.merges import WholeQueue
 from covey.core.merging.rejection import failure_of
 from covey.core.people.inbox import alike
 from covey.values import dataclass
@@ -31,6 +32,8 @@ class Report:
     needs: dict[str, list[str]]
     without_price: tuple[str, ...] = ()
     """The models whose price is not known."""
+    halted: bool = False
+    """The merge queue has halted."""
 
     @staticmethod
     def of(client: Client, ids: list[str]) -> Report:
@@ -42,7 +45,8 @@ class Report:
         tasks = [client.ask("task.show", {"id": task}).value | {"merge": last.get(task)} for task in ids]
         unpriced = any(task["unpriced"] for task in tasks)
         models = client.ask("cost.list", fields={"by": "model"}).value["without_price"] if unpriced else []
-        return Report(tasks, unmet(client, tasks), tuple(models))
+        halted = any(_waits_for_halt(task["merge"]) for task in tasks) and client.ask("queue.show").value["halted"]
+        return Report(tasks, unmet(client, tasks), tuple(models), halted=bool(halted))
 
     @property
     def all_done(self) -> bool:
@@ -99,12 +103,25 @@ class Report:
                 yield from _review(task, merge, settings)
             case "merging" if merge is not None and merge["reason"]:
                 yield f"\n{task['id']} waits: {plain(merge['reason'])}"
-                yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
+                yield from _on_the_way(merge, halted=self.halted)
             case "merging" if merge is not None and merge["state"] == "queued" and not settings.merge.check:
                 yield f"\n{task['id']} was handed in from outside, and covey.toml names no merge.check:"
                 yield f"  covey merge approve {merge['id']}           lets it land untested"
             case "todo" if task["id"] in self.needs:
                 yield f"\n{task['id']} waits for {', '.join(self.needs[task['id']])}."
+
+
+def _waits_for_halt(merge: Json | None) -> bool:
+    return merge is not None and merge["cause"] == WholeQueue.HALTED
+
+
+def _on_the_way(merge: Json, *, halted: bool) -> Iterator[str]:
+    """Yield what lets a merge go on that waits."""
+    if halted and _waits_for_halt(merge):
+        yield "  covey init --check           tries the gate on main; once it passes, the merge queue goes on"
+        yield "  covey merge resume           lets the queue try main again"
+    else:
+        yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
 
 
 def _review(task: Json, merge: Json, settings: Config) -> Iterator[str]:

@@ -189,7 +189,7 @@ def _onwards(view: QueueView, merge: Merge) -> Iterator[str]:
     """Yield what brings a merge on that waits with the whole queue, or for main."""
     stop = view.standing
     if stop.halted and view.never_passed:
-        yield "covey init --check   tries the gate, which has never passed; covey.toml names another one"
+        yield "covey init --check   tries the gate, which has never passed: once it does, the queue goes on"
     elif stop.halted:
         yield "git revert COMMIT on main, or mend it there: the queue goes on by itself"
     if stop.paused or stop.halted:

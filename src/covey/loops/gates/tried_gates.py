@@ -6,6 +6,8 @@ import asyncio
 import logging
 from dataclasses import dataclass, field, replace
 
+from covey.app.context import Call
+from covey.app.merging import gate_tries
 from covey.config import Config
 from covey.core.merging import broken_gates, gates
 from covey.core.merging.gates import Gate
@@ -55,7 +57,7 @@ class TriedGates:
     async def _run(self, gate: Gate, config: Config) -> None:
         event = await self._result(gate, config)
         with going_on(log, f"the end of {gate.id} could not be written"):
-            await self.runtime.write(lambda call: write_end(call, gate, event))
+            await self.runtime.write(lambda call: _write_end(call, gate, event))
 
     async def _result(self, gate: Gate, config: Config) -> gates.Ended | gates.Lost:
         limit = config.merge.check_minutes * 60
@@ -70,3 +72,9 @@ class TriedGates:
         if outcome.passed is None or was_killed(outcome):
             return gates.Lost(outcome.why or "it was ended by somebody else")
         return result_of(outcome)
+
+
+def _write_end(call: Call, gate: Gate, event: gates.Ended | gates.Lost) -> None:
+    """Write how a try ended; if main passed on which the queue has halted, it goes on."""
+    write_end(call, gate, event)
+    gate_tries.end_halt(call, gate)

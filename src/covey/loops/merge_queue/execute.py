@@ -108,6 +108,10 @@ def _wait_for_needs(call: Call, action: Reject) -> None:
 # Main itself is red
 
 
+GOES_ON = "the queue goes on when main or covey.toml changes, when covey init --check passes, or by covey merge resume"
+"""What ends a halt."""
+
+
 async def halt(runtime: Runtime, epoch: Epoch, gate_ids: tuple[str, ...]) -> None:
     """Stop landing, since main itself is red, and name whoever may know why."""
     why, advice = await _explain(runtime, epoch, gate_ids)
@@ -121,7 +125,7 @@ def _write_halt(call: Call, target: str, why: str, advice: str, gate_ids: tuple[
         if merge.state in queue_records.IN_TRAIN:
             queued = step(call, merge, merges.Requeued(f"{target} is red"), COVEY)
             step(call, queued, merges.Waits(why, cause=merges.WholeQueue.HALTED), COVEY)
-    message = f"{why} Nothing lands until that is mended; then the queue goes on by itself. {advice}"
+    message = f"{why} Nothing lands until that is mended: {GOES_ON}. {advice}"
     alert(call, AlertKind.MAIN_RED, message, None, None)
 
 

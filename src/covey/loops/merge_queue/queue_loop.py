@@ -274,7 +274,7 @@ class Queue:
             began,
             proven=not checks or call.tx.has_passed(began.base, checks),
             rate=queue_records.learned(call) if learned is None else learned,
-            forgives=began.forgives or _are_other_checks(call, checks),
+            forgives=began.forgives or _are_other_checks(call, checks) or self._is_untried(call, checks),
         )
         standing = queue_records.put(call, event)
         queue_records.lose_gates(call, "the train began anew", self.tried.tries)
@@ -282,6 +282,11 @@ class Queue:
             if merge.state is MergeState.TESTING:
                 step(call, merge, merges.Requeued("its test was cut short"), COVEY)
         return number, standing
+
+    def _is_untried(self, call: Call, checks: str) -> bool:
+        """Say whether a gate halted an earlier daemon's queue that has never passed: here it may find what it needs."""
+        halted = call.tx.standing().halted is not None
+        return halted and not self.train.heard.begun and not call.tx.has_worked(checks)
 
     # What is done in it
 

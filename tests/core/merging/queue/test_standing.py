@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from covey.core.merging.queue.queue_status import Began, Frozen, Halted, Paused, QueueStatus, Resumed, Thawed, apply
+from dataclasses import replace
+
+from covey.core.merging.gates import Gate, GateState
+from covey.core.merging.queue.queue_status import (
+    Began,
+    Frozen,
+    Halted,
+    Paused,
+    QueueStatus,
+    Resumed,
+    Thawed,
+    apply,
+    ends_halt,
+)
 
 
 def test_a_pause_and_a_freeze_each_keep_who_said_so_and_why() -> None:
@@ -27,3 +40,18 @@ def test_a_main_that_was_red_stays_so_for_a_new_daemon_until_somebody_says_or_mo
     assert apply(halted, began, 5.0, "covey").halted == "main is red"
     assert apply(halted, Began(strategy="group", slots=1, base="2" * 40), 5.0, "covey").halted is None
     assert apply(apply(halted, Resumed(), 5.0, "owner"), began, 6.0, "covey").halted is None
+
+
+def test_a_gate_that_red_main_passes_ends_the_halt_and_no_pause() -> None:
+    began = Began(strategy="group", slots=1, base="1" * 40)
+    red = apply(apply(QueueStatus(), began, 1.0, "covey"), Halted("main is red", ("gate-1",)), 2.0, "covey")
+    tried = apply(apply(red, Paused("the release"), 3.0, "owner"), Resumed("gate-2"), 4.0, "owner")
+    assert (tried.halted, tried.gates, tried.paused, tried.paused_why) == (None, (), True, "the release")
+    assert apply(tried, began, 5.0, "covey").halted is None
+    gate = Gate(
+        id="gate-2", ordinal=9, test=0, base="1" * 40, commit="1" * 40, checks="c", state=GateState.PASSED, code=0
+    )
+    assert ends_halt(red, gate, "c")
+    assert not ends_halt(red, gate, "other") and not ends_halt(replace(red, halted=None), gate, "c")
+    assert not ends_halt(red, replace(gate, commit="2" * 40), "c")
+    assert not ends_halt(red, replace(gate, state=GateState.FAILED, code=1), "c")

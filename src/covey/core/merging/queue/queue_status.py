@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from covey.core.merging.gates import Gate, GateState
 from covey.core.merging.queue.train import Rate
 from covey.values import dataclass
 
@@ -68,7 +69,9 @@ class Paused:
 
 @dataclass(frozen=True)
 class Resumed:
-    """The queue goes on, also if it had halted."""
+    """The queue goes on, also if it had halted; with a `gate`, by which main passed after all, only the halt ends."""
+
+    gate: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,12 @@ class Halted:
 
     why: str
     gates: tuple[str, ...] = ()
+
+
+def ends_halt(standing: QueueStatus, gate: Gate, checks: str) -> bool:
+    """Say whether a gate shows that the main on which the queue has halted passes `checks`, those of the settings."""
+    passed = gate.state is GateState.PASSED and gate.code == 0
+    return passed and standing.halted is not None and (gate.commit, gate.checks) == (standing.base, checks)
 
 
 Event = Began | Joined | Paused | Resumed | Frozen | Thawed | Halted
@@ -114,17 +123,12 @@ def apply(standing: QueueStatus, event: Event, at: float, by: str) -> QueueStatu
             return standing
         case Paused(why):
             return replace(standing, paused=True, paused_why=why or None, paused_by=by, paused_since=at)
-        case Resumed():
-            return replace(
-                standing,
-                paused=False,
-                paused_why=None,
-                paused_by=None,
-                paused_since=None,
-                halted=None,
-                gates=(),
-                base=standing.base if standing.halted is None else None,  # a main that was red is tested again
-            )
+        case Resumed(gate):
+            # A main that was red is tested again.
+            going = replace(standing, halted=None, gates=(), base=standing.base if standing.halted is None else None)
+            if gate:
+                return going
+            return replace(going, paused=False, paused_why=None, paused_by=None, paused_since=None)
         case Frozen(why):
             return replace(standing, frozen=True, frozen_why=why or None, frozen_by=by, frozen_since=at)
         case Thawed():
