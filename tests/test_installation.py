@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.installation import launcher, put_launcher, users_environment
+from covey.installation import launcher, path_mark, put_launcher, users_environment
 
 CHECKOUT = Path(__file__).parent.parent
 OWN = f"{sys.prefix}/bin"
@@ -111,3 +111,9 @@ def test_install_puts_one_file_into_the_user_s_bin_and_nothing_over_what_is_not_
     (home / "bin" / "covey").chmod(0o755)
     second = _install(home, f"{home}/bin:{local}:/usr/bin")
     assert f"{home}/bin/covey comes before it" in second.stdout
+
+
+def test_what_stands_for_a_path_is_another_where_other_folders_come_or_in_another_order() -> None:
+    mark = path_mark({"PATH": "/a:/b"})
+    assert mark == path_mark({"PATH": "/a:/b:/a", "HOME": "/home/ada"})
+    assert len({mark, path_mark({"PATH": "/b:/a"}), path_mark({"PATH": "/a"}), path_mark({})}) == 4

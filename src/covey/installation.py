@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from covey import files
+from covey.hashes import sha256
 
 NAME = "covey"
 MARK = "# The launcher of covey"
@@ -67,6 +68,12 @@ def users_environment(env: Mapping[str, str], project: Path) -> dict[str, str]:
         for name in ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT"):
             users.pop(name, None)
     return users
+
+
+def path_mark(env: Mapping[str, str]) -> str:
+    """Return what stands for the PATH of an environment: the same where it leads to the same folders in order."""
+    folders = dict.fromkeys(env.get("PATH", os.defpath).split(os.pathsep))
+    return sha256(os.fsencode(os.pathsep.join(folders))).hexdigest()[:16]
 
 
 def _names_own(env: Mapping[str, str], own: str) -> bool:

@@ -33,6 +33,7 @@ from covey.git.project import Project
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.hooks.outside import Outside
 from covey.hooks.server import Hooks
+from covey.installation import path_mark
 from covey.loops.cleanup import Cleanup
 from covey.loops.expiry import LOOK_EVERY, Expiry
 from covey.loops.fleet.commit_reader import GitCommits
@@ -292,6 +293,7 @@ class Daemon:
             "port": self._port,
             "version": __version__,
             "errand": self._fleet.hold,
+            "path": path_mark(os.environ),
         }
         if self._bind is not None:
             said |= {"bind": self._bind.url, "fingerprint": self._bind.fingerprint}

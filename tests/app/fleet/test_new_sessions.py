@@ -74,7 +74,8 @@ def test_an_agent_that_nobody_knows_or_whose_program_is_not_there_is_refused_in_
         own.ask("session.add", agent="codex", start=True)
     with pytest.raises(Invalid, match="The agent mine cannot be started") as declared:
         own.ask("session.add", agent="mine", start=True)
-    assert declared.value.hint == "covey.toml names its command."
+    found = "If it is on the PATH of your shell, covey down && covey up take that."
+    assert declared.value.hint == f"covey.toml names its command. {found}"
     assert goals(own) == {}
     own.ask("session.add", agent="mine")  # it may be installed later
     assert goals(own) == {"worker-1": "stopped"}

@@ -88,7 +88,8 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
     why = "The gate cannot be run: exit code 127."
     put(world, merge, merges.Waits(why, cause=merges.WholeQueue.SETTINGS))
     world.do(lambda call: alert(call, AlertKind.NOT_PUSHED, "origin says no.", None, None))
-    mend = "Nothing lands until that is mended: see merge.check in covey.toml."
+    mend = "Nothing lands until that is mended: see merge.check in covey.toml, or start covey in a shell where "
+    mend += "that can be run (covey down && covey up)."
     assert world.ask("queue.show")["troubles"] == [f"{why} {mend}", "origin says no."]
     told = world.ask("merge.why", id=merge)
     assert told["next"][0] == "mend merge.check in covey.toml: the queue goes on by itself"

@@ -410,6 +410,40 @@ def test_a_unit_finds_the_programs_that_its_owner_finds(shell: Shell) -> None:
     assert f'Environment="PATH={shell.env["PATH"].replace("%", "%%")}"\n' in unit.read_text()
 
 
+OTHER_PATH = re.compile(
+    r"covey has been up since \d\d:\d\d from a shell with another PATH, which gates and agents use: covey down and "
+    r"covey up here change that\.\n"
+)
+USING_PATH = (
+    ("up", "--json"),
+    ("init", "--check"),
+    ("session", "new", "ada", "--agent", "scripted", "--start"),
+    ("session", "start", "ada"),
+    ("run", "--detach", "--agent", "scripted", "Mend it"),
+)
+
+
+def test_a_shell_with_another_path_than_the_daemon_s_is_told_so(served: Shell, tmp_path: Path) -> None:
+    served.git("commit", "-q", "--allow-empty", "-m", "more")
+    first = served.env["PATH"]
+    assert "PATH" not in served.run("up", env={"PATH": f"{first}:{first.split(':')[0]}"}).stderr
+    served.env["PATH"] = f"{tmp_path}/bin:{first}"
+    for words in USING_PATH:
+        done = served.run(*words)
+        assert len(OTHER_PATH.findall(done.stderr)) == 1, (words, done)
+        assert "another PATH" not in done.stdout
+    assert "another PATH" not in served.run("task", "list").stderr
+    file = find(served.folder).daemon_file
+    said = file.read_text()
+    older = json.loads(said)
+    del older["path"]
+    file.write_text(json.dumps(older))
+    assert "another PATH" not in served.run("up").stderr
+    file.write_text(said)
+    served.ok("down", "--agents")
+    assert served.run("up").stderr == "" and served.run("up").stderr == ""
+
+
 def test_another_protocol_is_refused_with_what_to_do(served: Shell) -> None:
     code = (
         f"import covey; covey.PROTOCOL = {PROTOCOL + '0'!r}; from covey.cli.main import main; raise SystemExit(main())"

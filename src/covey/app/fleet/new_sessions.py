@@ -78,6 +78,8 @@ def _must_be_there(call: Call, name: str) -> None:
     if problem is not None:
         own = name in call.context.config.declared()
         hint = "covey.toml names its command." if own else f"Install {name}, or choose another agent."
+        if call.context.has_daemon:
+            hint += " If it is on the PATH of your shell, covey down && covey up take that."
         raise Invalid(f"The agent {name} cannot be started: {problem}.", hint=hint)
 
 

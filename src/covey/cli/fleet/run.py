@@ -24,7 +24,16 @@ from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import Command, flag, option, whole_number
 from covey.cli.frame.http_client import Lost
 from covey.cli.frame.output import plain
-from covey.cli.project.daemon import comes_true, died, ensure_up, ensure_while_needed, errand, leave, obituary
+from covey.cli.project.daemon import (
+    comes_true,
+    died,
+    ensure_up,
+    ensure_while_needed,
+    errand,
+    leave,
+    obituary,
+    tell_other_path,
+)
 from covey.config import AgentSettings, Config
 from covey.core import ids, texts
 from covey.core.figures import one, some
@@ -164,6 +173,8 @@ class Batch:
         """Put the tasks onto the board and start sessions for them; return how many, 0 if there is nothing to do."""
         args, client = self._args, self._client
         self.own = ensure_while_needed(self._project)
+        if not self.own:
+            tell_other_path(self._project)
         self._story.begin(client)
         with _undisturbed():
             _add(order, client, self.name, self.ids)

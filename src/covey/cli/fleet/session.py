@@ -40,13 +40,15 @@ def new(args: Namespace, client: Client) -> int:
 
 def _add(args: Namespace, client: Client) -> int:
     """Add sessions that covey runs, all or none."""
-    from covey.cli.project.daemon import ensure_up
+    from covey.cli.project.daemon import ensure_up, tell_other_path
 
     if args.wip:
         raise Invalid("--wip is for a session of your own.", hint="One that covey runs holds one task at a time.")
     fields = body_of(args, "count", "agent", "role", "permissions") | {"start": args.start}
     answer = client.ask("session.add", fields=fields | ({"names": args.names} if args.names else {}))
     began = ensure_up(client) if args.start else False
+    if args.start and not began:
+        tell_other_path(client.project())
     names = [each["name"] for each in answer.value]
     if args.json and len(args.names) == 1:
         print(escaped(json.dumps(answer.value[0])))
@@ -62,10 +64,12 @@ def _add(args: Namespace, client: Client) -> int:
 
 def start(args: Namespace, client: Client) -> int:
     """Let sessions work, with a daemon that looks after them."""
-    from covey.cli.project.daemon import ensure_up
+    from covey.cli.project.daemon import ensure_up, tell_other_path
 
     each_session.must_name(args)
     began = ensure_up(client)
+    if not began:
+        tell_other_path(client.project())
     if args.all:
         answer = client.ask("fleet.start", fields={"all": True})
         reply(args, answer, _at_work([each["name"] for each in answer.value], began))

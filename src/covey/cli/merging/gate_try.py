@@ -16,7 +16,7 @@ from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import width
 from covey.cli.frame.output import first_line, paint, plain
 from covey.cli.merging.gate_search import proposed_checks, search
-from covey.cli.project.daemon import ASK_TO_END
+from covey.cli.project.daemon import ASK_TO_END, tell_other_path
 from covey.core import texts
 from covey.core.figures import span
 from covey.core.merging.gates import Gate
@@ -38,6 +38,7 @@ def check_again(args: Namespace, client: Client) -> int:
     """Try the gate on main as it is now, or what seems to be one if none is set, and tell what came of it."""
     project = client.project()
     settings = config.load(project.root)
+    tell_other_path(project)
     checks = () if settings.merge.check else proposed_checks(project, settings.target)
     if checks and not args.json:
         print("merge.check is not set; what seems to test this repository is tried.", flush=True)

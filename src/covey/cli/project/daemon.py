@@ -16,11 +16,13 @@ from pathlib import Path
 from covey import proof
 from covey.cli.frame.client import Client, Json, check_own, is_daemon, own_file
 from covey.cli.frame.http_client import Lost, Wire
-from covey.core.figures import one
+from covey.core.figures import DAY_S, one
 from covey.errors import CoveyError, Denied, Unavailable
 from covey.files import write_whole
 from covey.git import project as projects
 from covey.git.project import Project
+from covey.installation import path_mark, users_environment
+from covey.moments import calendar
 from covey.store.engine.lock import NeedLock, WriterLock
 
 DAEMON_TIMEOUT_S = 60.0
@@ -86,6 +88,23 @@ def ensure_while_needed(project: Project) -> bool:
     project.token()
     _, own = have(project, [*plain_command(project), "--while-needed"])
     return own
+
+
+def tell_other_path(project: Project) -> None:
+    """Say so on standard error if a daemon runs that was started with another PATH than this shell's."""
+    said = _said(project) if running(project) is not None else None
+    # One of an older covey does not say with which it was.
+    if said is None or said.get("errand") or "path" not in said:
+        return
+    if said["path"] != path_mark(users_environment(os.environ, project.root)):
+        since = float(said["started"])
+        day = "" if time.time() - since < DAY_S else "%Y-%m-%d "
+        print(
+            f"covey has been up since {calendar(f'{day}%H:%M', since)} from a shell with another PATH, which gates and "
+            "agents use: covey down and covey up here change that.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def leave(project: Project, client: Client, need: NeedLock) -> list[str]:

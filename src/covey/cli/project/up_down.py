@@ -29,6 +29,7 @@ from covey.cli.project.daemon import (
     obituary,
     plain_command,
     stop_daemon,
+    tell_other_path,
 )
 from covey.errors import CoveyError, Invalid, Refused, ToolFailed, Unavailable
 from covey.git import project as projects
@@ -53,6 +54,8 @@ def up(args: argparse.Namespace, client: Client) -> int:
             command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
             os.execv(command[0], command)
         said, own = have(project, _command(project, args))
+    if not own:
+        tell_other_path(project)
     if dead and own and not args.json:
         print(obituary(client))
     back = [each["name"] for each in client.ask("fleet.start", fields={}).value] if args.agents else None

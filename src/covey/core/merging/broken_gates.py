@@ -5,6 +5,8 @@ from __future__ import annotations
 from covey.core.merging.merges import WholeQueue
 from covey.values import dataclass
 
+ELSEWHERE = "start covey in a shell where that can be run (covey down && covey up)"
+
 
 @dataclass(frozen=True)
 class Breakage:
@@ -30,7 +32,9 @@ class Breakage:
 
     @property
     def _remedy(self) -> str:
-        return "it is tried again every minute" if self.is_machines_fault else "see merge.check in covey.toml"
+        if self.is_machines_fault:
+            return "it is tried again every minute"
+        return f"see merge.check in covey.toml, or {ELSEWHERE}"
 
 
 def could_not_start(error: str, hint: str) -> str:

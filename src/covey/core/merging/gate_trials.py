@@ -42,7 +42,8 @@ _FAILS = "Mend what fails on main, or name another check in covey.toml"
 _LATE = "Name a faster check, or give it more time with check_minutes, under [merge] in covey.toml"
 _BROKEN = (
     "A gate has a clean checkout of main and the tools of the shell in which covey was started: what git ignores is "
-    "not there. Start covey where your tests run, install what is missing, or let the check itself install it "
+    "not there. Start covey where your tests run (covey down && covey up there), install what is missing, or let the "
+    "check itself install it "
     "(network = true under [merge], if that has to be fetched)"
 )
 

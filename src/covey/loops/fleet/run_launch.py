@@ -88,7 +88,7 @@ def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
     if problem is not None:
         raise Invalid(
             f"The agent {run.agent} cannot be started: {problem}.",
-            hint="The PATH is that of the shell in which covey up was typed.",
+            hint="The PATH is that of the shell that started covey; covey down && covey up take that of another.",
         )
     for path, content in made.files.items():
         _write(Path(path), content)
