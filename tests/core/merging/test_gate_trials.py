@@ -175,3 +175,29 @@ def test_a_summary_is_read_as_it_was_written() -> None:
     told = failures.told(failures.tell("It failed.", ["A hint."], found))
     assert told.first == ("It failed.", "A hint.") and told.errors == found.errors
     assert told.tail == tuple(found.tail.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("ran", "on_main", "untested"),
+    [
+        (0, 12, True),
+        (0, 1, True),
+        (0, 0, False),
+        (0, None, False),
+        (None, 12, False),
+        (None, None, False),
+        (1, 12, False),
+        (12, 0, False),
+    ],
+)
+def test_checks_that_run_no_test_have_not_tested_what_they_test_on_main(
+    ran: int | None, on_main: int | None, untested: bool
+) -> None:
+    assert test_counts.is_untested(ran, on_main) is untested
+
+
+@pytest.mark.parametrize(
+    ("counts", "together"), [([], None), ([None, None], None), ([None, 0], 0), ([0, 0], 0), ([None, 3, 2], 5)]
+)
+def test_the_tests_of_several_checks_are_counted_together(counts: list[int | None], together: int | None) -> None:
+    assert test_counts.total(counts) == together

@@ -7,12 +7,14 @@ from covey.core import ids
 from covey.core.merging import gates, merges
 from covey.core.merging.gates import Flake, Gate
 from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.test_counts import NO_TEST_STEP
 from covey.core.nouns import missing
 from covey.errors import NotFound
 
 _LIST = "covey merge list --all lists the merges; a task stands for its newest one."
 
-
+MAX_GATES_LOOKED_AT = 50
+"""Gates of a merge among which one is looked for."""
 MAX_UNWANTED = 50
 """How many of the last merges that did not land are searched for one that had passed."""
 
@@ -55,6 +57,19 @@ def built_of(call: Call, task: str) -> tuple[str, ...]:
 def was_run(gate: Gate) -> bool:
     """Say whether a gate tested something; without checks it lets everything pass."""
     return gate.state is not gates.GateState.PASSED or gate.code is not None
+
+
+def may_run_no_test(call: Call, gate: Gate) -> bool:
+    """Say whether all that a gate tests may land although no test is run: a person knows of it and wants it so."""
+    found = [call.tx.get(merges.Merge, each) for each in gate.merges]
+    return all(merge is not None and (merge.reverts or _was_approved_since(call, merge)) for merge in found)
+
+
+def _was_approved_since(call: Call, merge: Merge) -> bool:
+    """Say whether a person approved work that had not landed before because no test was run with it."""
+    before = [each for each in call.tx.merges_of(merge.task) if each.ordinal < merge.ordinal] if merge.approved else []
+    failed = (gate for each in before for gate in call.tx.gates_of(each.id, MAX_GATES_LOOKED_AT))
+    return any(gate.step == NO_TEST_STEP for gate in failed)
 
 
 def failed_in(call: Call, flake: Flake) -> str:

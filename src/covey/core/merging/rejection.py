@@ -10,6 +10,7 @@ from covey.core.figures import some
 from covey.core.merging.checks import CHECK, how_it_failed
 from covey.core.merging.gates import Gate
 from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.test_counts import NO_TEST_STEP
 from covey.core.quotes import LINE_BYTES, cut, first, named, names, quoted, said, size_of, title
 from covey.values import dataclass
 
@@ -118,7 +119,8 @@ def _reason(back: RejectedWork) -> str:
     gate = _last(back)
     step = "the gate" if gate is None else _step(gate, back)
     failed = f" ({named(gate.failures[0])})" if gate is not None and gate.failures else ""
-    how = how_it_failed("" if gate is None else gate.summary)
+    is_empty = gate is not None and gate.step == NO_TEST_STEP
+    how = "passes, but runs no test" if is_empty else how_it_failed("" if gate is None else gate.summary)
     return f"With {main}, {step} {how}{failed}."
 
 
@@ -263,7 +265,7 @@ def _last(back: RejectedWork) -> Gate | None:
 
 
 def _step(gate: Gate, back: RejectedWork) -> str:
-    if gate.step in ("", CHECK) and back.check:
+    if gate.step in ("", CHECK, NO_TEST_STEP) and back.check:
         return title(back.check)
     return title(dict(back.commands).get(gate.step) or gate.step or "the gate")
 

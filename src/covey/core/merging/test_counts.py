@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 
 from covey.core.figures import one
 
+NO_TEST_STEP = "no test"
+"""The step of a gate that failed because all that it ran passed, and no test was among it."""
 NO_TEST = "It ran no test."
 ONLY_LOOKED = "It ran no test: it only looks at the code."
 
@@ -76,11 +78,34 @@ def only_looks(command: str) -> bool:
     return bool(does) and all(re.search(_LOOKS, part) for part in does)
 
 
+def total(counts: Iterable[int | None]) -> int | None:
+    """Return how many tests the checks of a gate ran together; None if none of them says."""
+    known = [each for each in counts if each is not None]
+    return sum(known) if known else None
+
+
+def is_untested(ran: int | None, on_main: int | None) -> bool:
+    """Say whether checks that passed have not tested a change: they ran no test, and on main the same checks run some.
+
+    Of checks that do not say how many they run nothing is believed, and where main has no test, none can be asked for.
+    """
+    return ran == 0 and on_main is not None and on_main > 0
+
+
+def untested(on_main: int) -> str:
+    """Return what is told of work that was not tested, and how it lands all the same if that is meant."""
+    return (
+        f"The check passed, but ran no test; on main it ran {on_main}. So nothing was tested: bring the tests back, or "
+        "see to it that the check finds them. If none is to be left, a person lets it land: covey merge retry, then "
+        "hold, then approve."
+    )
+
+
 def said(counts: Iterable[int | None], commands: Collection[str] = ()) -> str:
     """Return in a sentence how many tests the checks of a gate ran together; nothing if that cannot be known."""
-    known = [each for each in counts if each is not None]
-    if sum(known):
-        return f"{one(sum(known), 'test')}."
+    tests = total(counts)
+    if tests:
+        return f"{one(tests, 'test')}."
     if commands and all(only_looks(each) for each in commands):
         return ONLY_LOOKED
-    return NO_TEST if known else ""
+    return "" if tests is None else NO_TEST

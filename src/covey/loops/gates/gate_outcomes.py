@@ -17,7 +17,7 @@ from covey.config import Config
 from covey.core.figures import span
 from covey.core.fleet.launches import Observation
 from covey.core.fleet.next_step import MAX_OUTPUT_BYTES
-from covey.core.merging import checks, failure_hints, failures, gates
+from covey.core.merging import checks, failure_hints, failures, gates, test_counts
 from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
 from covey.core.texts import redact
@@ -91,6 +91,8 @@ class Outcome:
     """What its author needs to mend it: what went wrong, the lines that say why, the end of the output."""
     strayed: tuple[str, ...] = ()
     """What was changed outside of its worktree while it ran: what it passed must not land."""
+    tests: int | None = None
+    """How many tests its checks say that they ran; None if none of them says."""
 
 
 @dataclass
@@ -133,6 +135,12 @@ def failed_at(step: str, why: str) -> Outcome:
     """Return how a gate ended at a step of which no output says what went wrong."""
     found = failures.summary(why.encode(errors="replace"))
     return Outcome(passed=False, why=why, step=step, fingerprint=failures.mark(step, False, found), summary=why)
+
+
+def untested(outcome: Outcome, on_main: int) -> Outcome:
+    """Return how a gate ended that passed and ran no test, though its checks run some on main."""
+    why, step = test_counts.untested(on_main), test_counts.NO_TEST_STEP
+    return replace(outcome, passed=False, why=why, step=step, fingerprint=step, summary=why)
 
 
 def check_room(test: GateUnderWay, seen: Observation, found: failures.Summary) -> None:

@@ -328,20 +328,23 @@ class Gates:
             test.keeps = bool(test.config.merge.cache)
         elif not why:
             self._warmth.keep(test.config, test.order.commit, test.lent, upper=None, tree=test.path)
+        counts = self._count_tests(test)
         return Outcome(
             passed=None if why else True,
             why=why,
             code=0,
             seconds=test.seconds,
             cpu=test.cpu,
-            summary=why
-            or test_counts.said(
-                (self._count_tests(run) for run, _ in test.ended), [each.run for _, each in test.ended]
-            ),
+            summary=why or test_counts.said(counts, [each.run for _, each in test.ended]),
             strayed=astray,
+            tests=test_counts.total(counts),
         )
 
-    def _count_tests(self, run: str) -> int | None:
+    def _count_tests(self, test: GateUnderWay) -> list[int | None]:
+        """Return how many tests each step ran so far."""
+        return [self._count_tests_of(run) for run, _ in test.ended]
+
+    def _count_tests_of(self, run: str) -> int | None:
         """Return how many tests a step ran, as the end of its output says; None if that does not say."""
         data, _ = self.runtime.runner.output(run, max(self.runtime.runner.look(run).size - COUNTED_TAIL_BYTES, 0))
         return test_counts.count("\n".join(failures.clean(line) for line in data.split(b"\n")))
@@ -388,6 +391,7 @@ class Gates:
             fingerprint="" if lost else failures.mark(check.name, late or flooded, found),
             summary=shortened(redact(failures.tell(why, hints, found))),
             strayed=astray,
+            tests=test_counts.total(self._count_tests(test)),
         )
 
     def _astray(self, test: GateUnderWay) -> tuple[str, ...]:

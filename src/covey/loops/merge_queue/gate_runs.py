@@ -8,31 +8,44 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from covey.app.board.task_changes import step
 from covey.app.context import Call
 from covey.app.fleet.sessions import alert
-from covey.app.merging import queue_records
+from covey.app.merging import merge_lookup, queue_records
 from covey.app.merging.queue_records import digest
 from covey.config import Config
 from covey.core.fleet.sessions import COVEY
-from covey.core.merging import broken_gates, checks, failures, gates, merges
+from covey.core.merging import broken_gates, checks, failures, gates, merges, test_counts
 from covey.core.merging.broken_gates import Breakage
+from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
 from covey.core.merging.merges import MergeState, WholeQueue
 from covey.core.merging.queue.train import FAILURES, Purpose, Test
 from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError, ToolFailed
 from covey.git.candidates import candidates
-from covey.loops.gates.gate_outcomes import Order, Outcome, all_checks, result_of, unstarted, was_killed, write_end
+from covey.loops.gates.gate_outcomes import (
+    Order,
+    Outcome,
+    all_checks,
+    result_of,
+    unstarted,
+    untested,
+    was_killed,
+    write_end,
+)
 from covey.loops.gates.gates import Gates
 from covey.loops.merge_queue.build import CandidateTree
 from covey.loops.runtime import Runtime, cancel
 
 MAX_LOST = 3
 """Times that a gate may be killed, or not be started, before that counts."""
+MAX_RAN_NONE = 100
+"""Commits that are known to have no test."""
 MAX_WHY_CHARS = 500
 RETRY_AFTER_S = 60.0
 """Seconds after which a gate that could not be run is tried again."""
@@ -120,6 +133,8 @@ class GateRuns:
     """How often a gate was killed, by the commit that it tested."""
     _unstarted: dict[str, int] = field(default_factory=dict)
     """How often a gate could not be started, by the commit that it was to test."""
+    _ran_none: deque[tuple[str, str, tuple[Check, ...]]] = field(default_factory=lambda: deque(maxlen=MAX_RAN_NONE))
+    """Commits on which checks ran no test and nobody minds, with the settings of the gate and its checks."""
     _unstarted_in_a_row: int = 0
     """Gates that could not be started, whatever they were to test, since one could."""
 
@@ -183,6 +198,7 @@ class GateRuns:
             if gate not in self._unwanted:
                 self._unwanted.add(gate)
                 await self.pool.stop(gate)
+                await self.pool.stop(_on_main(gate))
 
     async def stop_all(self) -> None:
         """End every gate, and return when all of them have ended."""
@@ -216,6 +232,7 @@ class GateRuns:
         try:
             order = await self.runtime.in_git_thread(lambda: self._order(gate, tree, config))
             outcome = await self.pool.run(order)
+            outcome = await self._tested(gate, tree, order, outcome)
         except CoveyError as error:
             await self._could_not_start(gate, tree, error, config)
             return
@@ -242,6 +259,33 @@ class GateRuns:
             changed = candidates.changed_paths(self.runtime.project, since, tree.commit) if config.merge.checks else ()
             wanted = checks.checks_for(config.merge, changed)
         return Order(gate.id, tree.commit, gate.slot, wanted, config.merge.check_minutes * 60)
+
+    async def _tested(self, gate: Gate, tree: CandidateTree, order: Order, outcome: Outcome) -> Outcome:
+        """Return how a gate ended that was run: one that passed without a test, while main has tests, has failed."""
+        if not outcome.passed or outcome.tests != 0:
+            return outcome
+        if tree.links and not await self.runtime.read(lambda call: merge_lookup.may_run_no_test(call, gate)):
+            on_main = await self._count_on_main(gate, tree, order)
+            if on_main is None:
+                return replace(outcome, passed=None, why="What its checks run on main could not be found out.")
+            if test_counts.is_untested(outcome.tests, on_main.tests):
+                return untested(outcome, on_main.tests or 0)
+        self._ran_none.append((gate.commit, gate.checks, order.checks))
+        return outcome
+
+    async def _count_on_main(self, gate: Gate, tree: CandidateTree, order: Order) -> Outcome | None:
+        """Run the checks of a gate on main below it, unless they are known to run no test there; None if it was lost.
+
+        That is asked of main itself, since only the same checks of the same moment can be compared.
+        """
+        if (tree.base, gate.checks, order.checks) in self._ran_none:
+            return Outcome(passed=True, tests=0)
+        found = await self.pool.run(replace(order, gate=_on_main(gate.id), commit=tree.base))
+        if found.passed is None or was_killed(found) or gate.id in self._unwanted:
+            return None
+        if found.tests == 0:
+            self._ran_none.append((tree.base, gate.checks, order.checks))
+        return found
 
     def _event(self, gate: Gate, outcome: Outcome) -> gates.Ended | gates.Lost:
         """Return what a gate came to; one that is killed again and again has failed."""
@@ -308,6 +352,11 @@ class GateRuns:
         lost = gates.Lost(broken.why[:MAX_WHY_CHARS])
         await self.runtime.write(lambda call: queue_records.end_gate(call, gate.id, lost))
         await self.broken.wait_for_repair(broken, config)
+
+
+def _on_main(gate: str) -> str:
+    """Return what the run is called in which the checks of a gate are run on main to compare."""
+    return f"{gate}-main"
 
 
 def _begin(call: Call, event: gates.Started, tree: CandidateTree) -> Gate | None:
