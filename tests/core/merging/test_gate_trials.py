@@ -100,6 +100,10 @@ def _failed(output: str, code: int = 1, *, hint: str = "") -> Gate:
         ("ERROR tests/test_a.py\nE   ModuleNotFoundError: No module named 'requests'\n1 error in 0.1s\n",
          "E   ModuleNotFoundError: No module named 'requests'"),
         ("\nno tests ran in 0.01s\n", "no tests ran in 0.01s"),
+        ("collected 0 items\n\n=== no tests ran in 0.00s ===\nERROR: file or directory not found: tests/missing.py\n\n",
+         "ERROR: file or directory not found: tests/missing.py"),
+        ("\nno tests ran in 0.00s\nERROR: not found: /x/test_a.py::test_b\n(no match in any of [<Module a>])\n",
+         "ERROR: not found: /x/test_a.py::test_b"),
         ("make: *** No rule to make target 'test'.  Stop.\n", "make: *** No rule to make target 'test'.  Stop."),
         ('npm error Missing script: "test"\nnpm error\nnpm error A complete log of this run is in: /x\n',
          'npm error Missing script: "test"'),
@@ -118,6 +122,20 @@ def test_a_gate_whose_tests_fail_names_the_last_error_and_what_may_explain_it() 
     assert trial is not None
     assert (trial.verdict, trial.error) == (TrialVerdict.FAILS, "E   assert 1 == 2")
     assert trial.advice.endswith(failure_hints.NO_NETWORK)
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("FAILED tests/test_a.py::test_a - assert 1 == 2\n1 failed in 0.02s\n",
+         "FAILED tests/test_a.py::test_a - assert 1 == 2"),
+        ("=== short test summary info ===\nFAILED tests/test_a.py::test_a\n=== 1 failed, 2 passed in 0.02s ===\n"
+         "make: *** [Makefile:2: test] Error 1\n", "FAILED tests/test_a.py::test_a"),
+        ("ValueError: bad option\nno tests ran in 0.01s\n", "ValueError: bad option"),
+    ],
+)  # fmt: skip
+def test_a_line_that_tells_of_an_error_is_named_before_one_that_sums_up(output: str, error: str) -> None:
+    assert failures.error_line(_failed(output).summary) == error
 
 
 def test_a_gate_that_wants_the_network_does_not_work_and_is_told_how_it_gets_it() -> None:

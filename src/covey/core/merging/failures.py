@@ -106,19 +106,22 @@ def told(text: str) -> Told:
 
 
 def error_line(text: str) -> str:
-    """Return the one line of a summary that says most: what is missing if something is, else the last error."""
+    """Return the one line of a summary that says most: what is missing if something is, else the last error.
+
+    That no test ran only comes of something else, if there is any error.
+    """
     parts = told(text)
     said = [line.strip() for line in (*parts.errors, *parts.tail)]
-    missing = next((line for line in said if is_missing(line)), None)
     telling = [line for line in said if line and not _NOISE(line)]
     errors = [line for line in telling if line in {each.strip() for each in parts.errors}]
+    missing = [line for line in said if is_missing(line) and not (errors and _RAN_NONE(line))]
     install = [line for line in said if _NPM(line) is not None]
-    return (missing or (errors or telling or install or [*parts.first[:1], ""])[-1])[:MAX_LINE_CHARS]
+    return (missing[:1] or errors or telling or install or [*parts.first[:1], ""])[-1][:MAX_LINE_CHARS]
 
 
 def is_missing(line: str) -> bool:
     """Say whether a line says that a check found nothing to run: no program, no module, no target or no test."""
-    return _MISSING(line) is not None
+    return _MISSING(line) is not None or _RAN_NONE(line) is not None
 
 
 def lacks_program(line: str) -> bool:
@@ -191,8 +194,14 @@ _ERROR = _rule(
 _NOISE = _rule(
     r"^make(?:\[\d+\])?: (?:\*\*\*|Entering|Leaving)|^npm (?:ERR!|error|notice|warn)|ELIFECYCLE|^error Command failed"
     r"|^error: [Rr]ecipe |^info Visit |^Traceback \(most|^\[\.\.\.\]$|^[-=_ *]+$|^OSError: .*Broken pipe"
+    r"|^=+ .+ =+$|^\d+ (?:failed|errors?|passed)\b.* in [\d.]+s"
 )
-"""What only tells that a command failed which told why itself."""
+"""What only tells that a command failed which told why itself, and headings."""
+_RAN_NONE = _rule(
+    r"no tests? ran|collected 0 items$|No tests? (?:were )?(?:found|executed)|Ran 0 tests|NO TESTS RAN"
+    r"|No test files found|error: no test"
+)
+"""What only tells that no test ran."""
 _NPM = _rule(r"^npm (?:ERR!|error) (?!code |errno |syscall |path |A complete log|Lifecycle|Exit |cwd )\S+ \S")
 """Why npm itself failed, where it was no command of the repository that did."""
 _NO_PROGRAM = (
@@ -204,8 +213,7 @@ _MISSING = _rule(
     r"|No module named \S|Cannot find (?:module|package) |ERR_MODULE_NOT_FOUND|LoadError|cannot load such file"
     r"|no required module provides package|could not find `?Cargo\.toml|Could not find gem|[Mm]issing script:"
     r"|No rule to make target|does not contain recipe|no such (?:sub)?command|Unknown command:"
-    r"|no tests? ran|collected 0 items$|No tests? (?:were )?(?:found|executed)|Ran 0 tests|NO TESTS RAN"
-    r"|no test specified|No test files found|error: no test|Task 'test' not found"
+    r"|no test specified|Task 'test' not found|^ERROR: (?:file or directory )?not found: \S"
 )
 
 
