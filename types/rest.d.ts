@@ -1587,6 +1587,7 @@ export interface TaskFull {
   tries: Try[];
   notes: Note[];
   result: string | null;
+  result_by: string | null;
   front: string | null;
   unmet: number;
   open_children: number;
@@ -1667,6 +1668,7 @@ export interface TaskShown {
   tries: Try[];
   notes: Note[];
   result: string | null;
+  result_by: string | null;
   front: string | null;
   unmet: number;
   open_children: number;

@@ -131,6 +131,20 @@ def test_work_under_review_is_approved_or_sent_back(shell: Shell) -> None:
     assert len(shell.verb("merge.list", "merge", "list", "--all")) == 3
 
 
+def test_a_result_stays_its_authors_after_the_work_was_sent_back(shell: Shell) -> None:
+    (shell.folder / "covey.toml").write_text('[project]\nmain = "trunk"\n[merge]\nreview = true\n')
+    shell.ok("task", "add", "Mend it")
+    shell.ok("task", "claim", "T-1", "--as", "mia")
+    shell.git("commit", "-q", "--allow-empty", "-m", "Work")
+    shell.ok("task", "handin", "T-1", "--as", "mia", "--commit", "HEAD", "--result", "Mended")
+    shell.ok("merge", "reject", shell.json("merge", "list")[0]["id"], "No")
+    assert "Result, by mia:" in shell.ok("task", "show", "T-1")
+    shell.ok("task", "edit", "T-1", "--assignee", "bob")
+    shell.ok("task", "claim", "T-1", "--as", "bob")
+    assert shell.json("task", "show", "T-1")["result_by"] == "mia"
+    assert "Result, by mia:" in shell.ok("task", "show", "T-1")
+
+
 def test_a_task_is_released_blocked_dropped_and_brought_back(shell: Shell) -> None:
     shell.ok("task", "add", "First")
     shell.ok("task", "claim", "T-1", "--as", "ada")

@@ -48,6 +48,7 @@ from covey.core.people.rights import OWN, OWN_ELSE_PROPOSED, SHARED, is_concerne
 from covey.core.texts import line
 from covey.errors import Invalid, Refused
 from covey.git.identity import task_branch
+from covey.store.engine.rows import decode_payload
 from covey.store.tx import Tx
 from covey.values import dataclass
 
@@ -323,10 +324,21 @@ def full(call: Call, task: Task) -> TaskFull:
         body=call.tx.text(task.body),
         budget=task.budget if told else None,
         result=None if task.result is None else call.tx.text(task.result),
+        result_by=_result_by(call, task),
         until=_until(call, task),
         reverted=_reverted(call, task),
         **spent_fields(call.tx.used(task=task.id) if told else Used()),
     )
+
+
+def _result_by(call: Call, task: Task) -> str | None:
+    """Return the session that handed in the result of a task, whoever holds that now; None if there is none."""
+    if task.result is None:
+        return None
+    told = call.tx.events(subject=task.id, kind="task.handed_in", newest=True)
+    payloads = (decode_payload(each.kind, each.data) for each in reversed(told))
+    said = (each.session for each in payloads if isinstance(each, tasks.HandedIn) and each.result == task.result)
+    return next(said, task.session)
 
 
 def _reverted(call: Call, task: Task) -> str | None:

@@ -173,7 +173,7 @@ def card(task: Json, order: Iterable[tuple[str, str | None]]) -> str:
         lines += ["", *([] if ours else [f"What {task['author']} wrote:"])]
         lines += [f"  {line}" for line in prose(task["body"].rstrip()).split("\n")] if ours else quoted(task["body"])
     if task["result"]:
-        lines += ["", f"Result, by {task['session'] or 'owner'}:", *quoted(task["result"])]
+        lines += ["", f"Result, by {task['result_by'] or 'owner'}:", *quoted(task["result"])]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -162,8 +162,8 @@ class TaskRow(Answered, frozen=True, kw_only=True):
 class TaskFull(TaskRow, frozen=True, kw_only=True):
     """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent.
 
-    `author` is who wrote the words of it; `cost` is in dollars, without those of `unpriced` tokens; `reverted` is what
-    took its work out of main again.
+    `author` is who wrote the words of it, `result_by` who handed the result in; `cost` is in dollars, without those of
+    `unpriced` tokens; `reverted` is what took its work out of main again.
     """
 
     body: str
@@ -174,6 +174,7 @@ class TaskFull(TaskRow, frozen=True, kw_only=True):
     tries: tuple[tasks.Try, ...]
     notes: tuple[tasks.Note, ...]
     result: str | None
+    result_by: str | None
     front: str | None
     unmet: int
     open_children: int
