@@ -131,6 +131,28 @@ def test_work_under_review_is_approved_or_sent_back(shell: Shell) -> None:
     assert len(shell.verb("merge.list", "merge", "list", "--all")) == 3
 
 
+def test_a_change_of_which_nothing_is_committed_is_not_handed_in(shell: Shell) -> None:
+    shell.ok("task", "add", "Mend it")
+    for words in (("--as", "ada"), ()):
+        shell.ok("task", "claim", "T-1", *words)
+        said = shell.fails(5, "task", "handin", "T-1", *words, "--result", "Done")
+        assert "There is no branch covey/T-1" in said and "covey task handin T-1 --commit HEAD" in said
+        assert "no branch side" in shell.fails(5, "task", "handin", "T-1", *words, "--branch", "side")
+        assert shell.json("task", "show", "T-1")["status"] == "doing" and not shell.json("merge", "list", "--all")
+        shell.ok("task", "release", "T-1", *words)
+
+
+def test_what_was_approved_and_did_not_land_is_told_by_what_came_of_it(shell: Shell) -> None:
+    settings = '[project]\nmain = "trunk"\n[merge]\nreview = true\ncheck = "false"\n[board]\ntries = 1\n'
+    (shell.folder / "covey.toml").write_text(settings)
+    shell.ok("task", "add", "Mend it")
+    shell.ok("task", "claim", "T-1", "--as", "ada")
+    shell.ok("task", "handin", "T-1", "--as", "ada", "--commit", "f" * 40)
+    (merge,) = shell.json("merge", "list")
+    done = shell.run("merge", "approve", merge["id"])
+    assert done.returncode == 1 and done.stdout.startswith(f"{merge['id']}: T-1 was rejected: "), done
+
+
 def test_a_result_stays_its_authors_after_the_work_was_sent_back(shell: Shell) -> None:
     (shell.folder / "covey.toml").write_text('[project]\nmain = "trunk"\n[merge]\nreview = true\n')
     shell.ok("task", "add", "Mend it")

@@ -68,7 +68,8 @@ class Worker:
         if roll < 0.8 and self.held:
             task, fence = self.rng.choice(list(self.held.items()))
             verb = self.rng.choice(["handin", "release"])
-            return Request(verb, f"/api/board/{task}/{verb}", own | {"fence": fence}, key)
+            work = {"commit": "c" * 40} if verb == "handin" else {}
+            return Request(verb, f"/api/board/{task}/{verb}", own | {"fence": fence} | work, key)
         if roll < 0.9:
             return Request("send", "/api/mail", own | {"to": "owner", "text": f"{key} says hello"}, key)
         if self.leases and roll < 0.95:

@@ -85,6 +85,7 @@ def landed(shell: Shell, *trailers: str) -> tuple[str, str]:
     ]
     run = ran(shell, task, stream(f"def price(total, rate):\n{LINE}\n"))
     shell.ok("task", "claim", task, "--as", "ada")
+    shell.git("branch", "side", shell.git("commit-tree", "-p", "HEAD", "-m", "Side", "HEAD^{tree}"))
     shell.ok("task", "handin", task, "--as", "ada", "--branch", "side")
     (merge,) = shell.json("merge", "list")
     text = [trailer.format(task=task, merge=merge["id"]) for trailer in trailers]
@@ -126,6 +127,7 @@ def test_a_line_leads_to_the_edit_of_every_agent(shell: Shell, agent: str) -> No
     journal = (AGENTS / "codex" / "journals" / "edits.jsonl").read_text() if agent == "codex" else None
     ran(shell, task, (AGENTS / agent / "edits.jsonl").read_text(), agent, journal)
     shell.ok("task", "claim", task, "--as", "ada")
+    shell.git("branch", "side", shell.git("commit-tree", "-p", "HEAD", "-m", "Side", "HEAD^{tree}"))
     shell.ok("task", "handin", task, "--as", "ada", "--branch", "side")
     (merge,) = shell.json("merge", "list")
     made = commit(shell, "cart.py", "def total(items):\n    return sum(items)\n", "Sum it")

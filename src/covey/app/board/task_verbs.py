@@ -186,28 +186,37 @@ def renew(call: Call, asked: Held, id: str) -> TaskFull:
 
 @dataclass(frozen=True)
 class _Look:
-    """What git tells of work that is handed in: what would land, and the commit with its time if main holds it."""
+    """What git tells of work that is handed in: what would land, the commit and its time if main has it, its branch."""
 
     lands: Lands | None = None
     held: tuple[str, float] | None = None
+    has_branch: bool = True
+    """The branch is there that is to be handed in; where a commit is named, none has to be."""
 
 
 def _look_at_work(call: Call, asked: HandIn, id: str) -> Callable[[], _Look] | None:
-    """Return the look at the work of a session, which git takes its time for; a person's word is taken."""
+    """Return the look at work, which git takes its time for; of a person's commit nothing has to be known."""
     task, main = call.tx.task(id), call.context.config.target
     if task is None or task.session is None or task.kind is not tasks.Kind.CHANGE:
         return None
     holder, commit = task.session, asked.commit or f"refs/heads/{_branch(task, asked)}"
-    if call.known(holder).kind is sessions.SessionKind.PERSON:
+    is_person = call.known(holder).kind is sessions.SessionKind.PERSON
+    if is_person and asked.commit is not None:
         return None
     from covey.git.candidates import candidates  # only work that is handed in is looked for
 
-    commits = call.context.commits if may_hold_back(call, holder, task) else None
+    commits = call.context.commits if not is_person and may_hold_back(call, holder, task) else None
     project = call.context.repository
-    return lambda: _Look(
-        None if commits is None else commits.lands(holder, commit, main),
-        None if project is None else candidates.committed_on(project, commit, main),
-    )
+
+    def look() -> _Look:
+        if project is not None and asked.commit is None and candidates.resolve(project, commit) is None:
+            return _Look(has_branch=False)
+        return _Look(
+            None if commits is None else commits.lands(holder, commit, main),
+            None if project is None or is_person else candidates.committed_on(project, commit, main),
+        )
+
+    return look
 
 
 @verb("task.handin", "POST /api/board/{id}/handin", HandIn, TaskFull, may=OWN, ahead=_look_at_work)
@@ -218,6 +227,11 @@ def handin(call: Call, asked: HandIn, id: str) -> TaskFull:
         raise Invalid("The commit with the work is missing.", hint="covey task handin ID --commit HEAD names it.")
     look: _Look = call.seen or _Look()
     lands = look.lands
+    if not look.has_branch:
+        raise Refused(
+            f"There is no branch {_branch(task, asked)}, so there is no work on {task.id} to hand in.",
+            hint=f"Commit your work, and name the commit: covey task handin {task.id} --commit HEAD",
+        )
     _check_is_new(call, task, look.held)
     why = handing_in(call, holder, task, None if lands is None else lands.writes)
     if why is not None:  # it changes what another held when it was written, and holds still

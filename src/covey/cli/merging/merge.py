@@ -158,7 +158,7 @@ def approve(args: Namespace, client: Client) -> int:
     """Let work land; without a daemon, have one for as long as that takes."""
     if client.token is not None:
         answer = client.ask("merge.approve", {"id": args.id}, {})
-        reply(args, answer, _came_to(answer.value, f"Approved {answer.value['id']}: {answer.value['task']}"))
+        reply(args, answer, _approved(answer.value))
         return 0
     from covey.cli.project.daemon import errand
 
@@ -168,7 +168,7 @@ def approve(args: Namespace, client: Client) -> int:
     with errand(client) as own:
         answer = client.ask("merge.approve", {"id": before["id"]}, {})
         now = _until_ended(client, before["id"]) if own else answer.value
-    reply(args, answer, _came_to(now, f"Approved {now['id']}: {now['task']}"))
+    reply(args, answer, _approved(now))
     return 1 if now["state"] == "rejected" else 0
 
 
@@ -214,6 +214,12 @@ def _stands_still(queue: Json) -> str | None:
     if queue["paused"]:
         return "the queue is paused (covey merge resume)"
     return "the fleet is paused (covey resume)" if queue["fleet_paused"] else None
+
+
+def _approved(merge: Json) -> str:
+    """Return what came of a merge that was approved; one that did not land after all is not called so."""
+    has_failed = merge["state"] in ("rejected", "withdrawn")
+    return _came_to(merge, f"{'' if has_failed else 'Approved '}{merge['id']}: {merge['task']}")
 
 
 def _came_to(merge: Json, said: str) -> str:
