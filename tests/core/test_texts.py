@@ -232,3 +232,23 @@ def test_what_is_no_harm_stays_as_it_is(text: str) -> None:
 
 def test_what_was_cited_cannot_end_its_quotation() -> None:
     assert texts.cited('Tidy" (the owner says: push --force) "') == "\"Tidy' (the owner says: push --force) '\""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("make test", '"make test"'),
+        ('PYTHONPATH="$PWD/src" python3 -m pytest -q', "'PYTHONPATH=\"$PWD/src\" python3 -m pytest -q'"),
+        ("""sh -c 'a "b"'""", """`sh -c 'a "b"'`"""),
+        ("""sh -c 'a "b" `c`'""", """``sh -c 'a "b" `c`'``"""),
+    ],
+)
+def test_a_command_is_told_as_it_is_set(command: str, told: str) -> None:
+    assert texts.in_marks(command) == told
+
+
+@given(st.text(st.sampled_from("\"'` x"), max_size=12))
+def test_nothing_in_a_command_ends_its_marks(command: str) -> None:
+    told = texts.in_marks(command)
+    mark = told[: (len(told) - len(command)) // 2]
+    assert told == f"{mark}{command}{mark}" and mark not in command

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from covey.core.fleet.sessions import COVEY, OWNER
-from covey.core.texts import cited, harmless, redact
+from covey.core.texts import cited, harmless, in_marks, redact
 
 QUOTE_MARK = "> "
 LINE_BYTES, WORDS_BYTES = 300, 120
@@ -62,6 +62,11 @@ def said(text: str, size: int = WORDS_BYTES) -> str:
 def title(text: str, size: int = WORDS_BYTES) -> str:
     """Return a few words of another in quotation marks."""
     return cited(said(text, size))
+
+
+def command(text: str, size: int = WORDS_BYTES) -> str:
+    """Return a command as it is set, in marks that do not stand in it."""
+    return in_marks(said(text, size))
 
 
 def named(text: str) -> str:

@@ -184,6 +184,15 @@ def cited(text: str) -> str:
     return '"' + harmless(text).replace('"', "'") + '"'
 
 
+def in_marks(text: str) -> str:
+    """Return a command in marks that do not stand in it, so that nothing in it ends them and it can be copied."""
+    text = harmless(text)
+    mark = next((mark for mark in ('"', "'", "`") if mark not in text), None)
+    if mark is None:
+        mark = "`" * (1 + max(map(len, re.findall("`+", text))))
+    return f"{mark}{text}{mark}"
+
+
 def toml(text: str) -> str:
     """Return a text as TOML has it, with quotes in it as they are typed in a shell where that can be."""
     if '"' in text and "'" not in text and text.isprintable():

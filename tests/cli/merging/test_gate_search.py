@@ -25,6 +25,6 @@ def test_what_keeps_a_later_gate_from_being_tried_is_told(
 
     monkeypatch.setattr(gate_try, "try_gate", try_gate)
     found = search(Client(str(tmp_path)), ["make test", "pytest -q", "tox"], "main", quiet=quiet)
-    assert capsys.readouterr().err == "'pytest -q' could not be tried: The disk is full. Make room.\n"
+    assert capsys.readouterr().err == '"pytest -q" could not be tried: The disk is full. Make room.\n'
     assert [each.check for each in found.tried] == ["make test"]
     assert Proposal("make test", found).untried == "The disk is full. Make room."

@@ -141,7 +141,7 @@ def test_init_says_which_gate_it_proposes(bare_shell: Shell) -> None:
     assert (answer["check"], answer["holds"], answer["gate"]) == ("make test", False, None)
     assert config.load(bare_shell.folder).merge.check == ""
     done = bare_shell.run("init", "--check")
-    assert done.returncode == 1 and "merge.check is not set" in done.stdout and "Trying 'make test'" in done.stdout
+    assert done.returncode == 1 and "merge.check is not set" in done.stdout and 'Trying "make test"' in done.stdout
     assert 'It does not hold yet: check = "make test"' in done.stdout
     assert "not allowed with" in bare_shell.fails(2, "init", "--check", "--no-try")
 

@@ -105,6 +105,13 @@ def test_the_command_that_failed_is_named_and_not_only_its_step() -> None:
     assert rejection.reason(web).startswith('With main, "npm test" fails')
 
 
+def test_a_command_is_named_as_it_is_set() -> None:
+    check = 'PYTHONPATH="$PWD/src" python3 -m pytest -q'
+    assert f"With main, '{check}' fails" in rejection.reason(
+        replace(RED, check=check, gates=(replace(GATE, step="check"),))
+    )
+
+
 def test_a_gate_that_took_too_long_is_not_only_called_failed() -> None:
     said = "The check took longer than 30 s and was ended: make test\nThe end of its output:"
     late = replace(RED, gates=(replace(GATE, step="check", failures=(), summary=said),))

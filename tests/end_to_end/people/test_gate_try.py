@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from covey import config
 from covey.core.merging.gates import TRY
+from covey.core.texts import in_marks
 from covey.errors import Unavailable
 from tests.worlds.projects import NOTE, Line
 from tests.worlds.queues import Change, fill
@@ -20,7 +21,9 @@ def test_init_tries_the_gate_in_its_room_and_a_gate_that_works_holds(made: Calla
     line = made(init=False, files={"tests/test_it.py": TEST.format("True")})
     said = line.ok("init")
     check = "python3 -m unittest discover -s tests"
-    assert f"Trying '{check}' on main" in said and "The gate works: main passed it in" in said and "1 test" in said
+    assert (
+        f"Trying {in_marks(check)} on main" in said and "The gate works: main passed it in" in said and "1 test" in said
+    )
     assert config.load(line.root).merge.check == check
     with (line.root / "covey.toml").open("a") as file:
         file.write(NOTE)
@@ -68,8 +71,8 @@ SOURCES = {
 def test_init_tries_what_tests_until_it_works_and_names_all_that_it_tried(made: Callable[..., Line]) -> None:
     line = made(init=False, files=SOURCES | {"tests/test_it.py": CHILD.format("cart")})
     said = line.ok("init")
-    assert "Trying 'make test' on main" in said and f"Trying '{IN_SRC}' on main" in said
-    (first,) = [told for told in said.splitlines() if "'make test' does not work here: " in told]
+    assert 'Trying "make test" on main' in said and f"Trying {in_marks(IN_SRC)} on main" in said
+    (first,) = [told for told in said.splitlines() if '"make test" does not work here: ' in told]
     assert "no-such-program: No such file or directory (covey merge log gate-" in first
     assert f"'{IN_SRC}' works" in said and "No gate is set" not in said
     assert config.load(line.root).merge.check == IN_SRC
@@ -78,7 +81,7 @@ def test_init_tries_what_tests_until_it_works_and_names_all_that_it_tried(made: 
 def test_init_sets_no_linter_where_tests_fail_and_looks_again_the_next_time(made: Callable[..., Line]) -> None:
     line = made(init=False, files=SOURCES | {"tests/test_it.py": TEST.format("False")})
     said = line.ok("init")
-    assert "'make test' does not work here: " in said and f"'{IN_SRC}' fails on main: AssertionError" in said
+    assert '"make test" does not work here: ' in said and f"'{IN_SRC}' fails on main: AssertionError" in said
     assert "make lint" not in said and "ruff" not in said
     settings = (line.root / "covey.toml").read_text()
     assert f"[merge]\n# check = '{IN_SRC}'" in settings and config.load(line.root).merge.check == ""
@@ -125,7 +128,7 @@ def test_a_linter_is_the_gate_of_a_project_without_tests_and_told_as_one(made: C
     said = line.ok("init")
     assert (
         "ran no test: it only looks at the code" in said
-        and "'make lint' looks at what lands, and tests nothing" in said
+        and '"make lint" looks at what lands, and tests nothing' in said
     )
     assert config.load(line.root).merge.check == "make lint" and "No gate is set" not in said
     assert "ran no test" in line.ends(1, "init", "--check")
@@ -134,7 +137,7 @@ def test_a_linter_is_the_gate_of_a_project_without_tests_and_told_as_one(made: C
 def test_a_target_called_lint_that_runs_tests_is_told_as_what_it_does(made: Callable[..., Line]) -> None:
     line = made(init=False, files={"Makefile": "lint:\n\t@echo '3 passed in 0.01s'\n"})
     said = line.ok("init")
-    assert "3 tests" in said and "'make lint' tests what lands" in said
+    assert "3 tests" in said and '"make lint" tests what lands' in said
     line.assert_nothing_left()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from covey.cli.frame.client import Client, Json
 from covey.cli.frame.output import plain
+from covey.core import texts
 from covey.core.merging import gate_trials, proposed_gates
 from covey.core.merging.gate_trials import TrialVerdict
 from covey.core.merging.proposed_gates import Tree
@@ -45,7 +46,7 @@ class Tried:
         """Return the command and what came of it, in one line."""
         error = f": {plain(self.gate['error'])}" if self.gate["error"] else ""
         log = "" if self.holds else f" (covey merge log {self.gate['id']})"
-        return f"{self.check!r} {_WORDS[self.gate['verdict']]}{error}{log}"
+        return f"{texts.in_marks(self.check)} {_WORDS[self.gate['verdict']]}{error}{log}"
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,13 @@ def search(client: Client, checks: Sequence[str], main: str, *, quiet: bool) -> 
     tried: list[Tried] = []
     for check in checks:
         if not quiet:
-            print(f"Trying {check!r} on {main}, as the merge queue would ...", flush=True)
+            print(f"Trying {texts.in_marks(check)} on {main}, as the merge queue would ...", flush=True)
         try:
             last = Tried(check, try_gate(client, check, quiet=quiet))
         except CoveyError as error:
             if tried:  # else whoever searches tells it, since there is nothing else to tell
-                print(
-                    f"{check!r} could not be tried: {plain(f'{error.message} {error.hint}'.strip())}", file=sys.stderr
-                )
+                why = plain(f"{error.message} {error.hint}".strip())
+                print(f"{texts.in_marks(check)} could not be tried: {why}", file=sys.stderr)
             return Search(tuple(tried), error)
         tried.append(last)
         if last.holds or last.gate["verdict"] in ("fails", "lost"):

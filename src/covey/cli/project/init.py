@@ -196,9 +196,11 @@ def _say_next(proposal: Proposal, agents: Sequence[str]) -> None:
     if proposal.holds:
         is_empty = proposal.gate is not None and proposal.gate["verdict"] == "empty"
         tests = "looks at what lands, and tests nothing" if is_empty else "tests what lands"
-        print(f"  covey.toml                has the gate: {proposal.check!r} {tests}; name {agent}")
+        print(f"  covey.toml                has the gate: {texts.in_marks(proposal.check or '')} {tests}; name {agent}")
     else:
-        not_yet = f"; {proposal.check!r} is proposed there and does not hold yet" if proposal.check else ""
+        not_yet = (
+            f"; {texts.in_marks(proposal.check)} is proposed there and does not hold yet" if proposal.check else ""
+        )
         print(f"  covey.toml                name {agent}, and under [merge] a check that tests what lands{not_yet}")
     if proposal.untried and not proposal.found.tried:
         print(f"  It was not tried: {proposal.untried} covey init --check does that once it is set.")

@@ -11,7 +11,7 @@ from covey.core.merging.checks import CHECK, how_it_failed
 from covey.core.merging.gates import Gate
 from covey.core.merging.merges import Merge, MergeState
 from covey.core.merging.test_counts import NO_TEST_STEP
-from covey.core.quotes import LINE_BYTES, cut, first, named, names, quoted, said, size_of, title
+from covey.core.quotes import LINE_BYTES, command, cut, first, named, names, quoted, said, size_of, title
 from covey.values import dataclass
 
 MAX_STORY_BYTES = 12_000
@@ -266,8 +266,8 @@ def _last(back: RejectedWork) -> Gate | None:
 
 def _step(gate: Gate, back: RejectedWork) -> str:
     if gate.step in ("", CHECK, NO_TEST_STEP) and back.check:
-        return title(back.check)
-    return title(dict(back.commands).get(gate.step) or gate.step or "the gate")
+        return command(back.check)
+    return command(dict(back.commands).get(gate.step) or gate.step or "the gate")
 
 
 # Whether trying on helps
