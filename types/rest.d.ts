@@ -117,7 +117,7 @@ export interface BulkTasks {
 }
 
 /** Why a task waits, or a session idles. */
-export type Cause = "answer" | "attached" | "backlog" | "backoff" | "behind" | "blocked" | "budget" | "busy" | "concurrency" | "fleet-paused" | "for-others" | "for-owner" | "hot-file" | "in-review" | "leaving" | "memory" | "merging" | "needs" | "next" | "no-assignee" | "no-batch" | "no-daemon" | "no-role" | "no-session" | "nothing" | "other" | "outside" | "parts" | "paused" | "place" | "prose" | "provider" | "review" | "scope" | "share" | "stagger" | "stopped" | "unvouched";
+export type Cause = "answer" | "attached" | "backlog" | "backoff" | "behind" | "blocked" | "budget" | "busy" | "concurrency" | "fleet-paused" | "for-others" | "for-owner" | "hot-file" | "in-review" | "leaving" | "memory" | "merging" | "needs" | "next" | "no-assignee" | "no-batch" | "no-body" | "no-daemon" | "no-role" | "no-session" | "nothing" | "other" | "outside" | "parts" | "paused" | "place" | "prose" | "provider" | "review" | "scope" | "share" | "stagger" | "stopped" | "unvouched";
 
 /** Who claims; `overlap` goes on although another task may write the same files. */
 export interface Claim {

@@ -71,6 +71,7 @@ def test_what_an_agent_is_given_of_its_task_is_what_is_filled_in(
 ) -> None:
     traits = Declared("mine", command).traits
     assert (traits.script, traits.fixed) == (script, fixed)
+    assert traits.bodies == (script and not fixed and not any("{title}" in word for word in command))
 
 
 def test_lines_are_said_and_signals_are_understood() -> None:

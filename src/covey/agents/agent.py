@@ -96,6 +96,8 @@ class Traits:
     """What it is given is a script that it runs: words for somebody to read mean nothing to it."""
     fixed: bool = False
     """It is given nothing of its task, and does the same for every one."""
+    bodies: bool = False
+    """Of the words of its task it is given the body alone, so that there is nothing to run without one."""
     env: tuple[str, ...] = ()
     """Variables of the user's environment that it needs besides the usual ones; a name may end with *."""
     compact: str = ""

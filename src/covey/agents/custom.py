@@ -60,7 +60,8 @@ class Declared(WithoutLedger):
     def traits(self) -> Traits:
         """Return what can be known of a program from how it is started: one that gets no prompt reads none."""
         given = {name for word in self.command for name in _PLACEHOLDER.findall(word)}
-        return Traits(script=given.isdisjoint(_PROMPT), fixed=given.isdisjoint(_TEXT))
+        words = given & _TEXT
+        return Traits(script=given.isdisjoint(_PROMPT), fixed=not words, bodies=words == {"body_file"})
 
     def launch(self, work: Assignment) -> Launch:
         """Return the command with the work in its placeholders; the program is answered on its standard input."""

@@ -372,7 +372,7 @@ def test_words_that_a_session_wrote_wait_for_a_person_where_all_agents_run_scrip
 ) -> None:
     world = World(tmp_path, Config(agents={"sh": AgentSettings(command=command)}))
     world.ask("session.new", name="rita")
-    task = world.ask("task.add", Principal("rita"), title="Run me")["id"]
+    task = world.ask("task.add", Principal("rita"), title="Run me", body="true")["id"]
     world.at_work("ada", agent="sh")
     assert why(world, task)["text"] == "rita gets it next, when it asks."
     assert why(world, task)["command"] == "covey task next --as rita"
@@ -438,6 +438,26 @@ def test_words_that_covey_wrote_are_no_script_until_a_person_writes_one(tmp_path
     world.store.close()
 
 
+def test_a_task_without_a_body_is_passed_over_by_who_runs_bodies_until_it_has_one(tmp_path: Path) -> None:
+    config = Config(agents={"sh": AgentSettings(command=("sh", "{body_file}"))}, merge=Merge(check="true"))
+    world = World(tmp_path, config)
+    world.at_work("ada", agent="sh")
+    task = world.add(body=" \n")
+    assert world.would_begin("ada") is None
+    assert why(world, task)["text"] == "It has no body, and ada runs bodies."
+    assert why(world, task)["cause"] == Cause.NO_BODY
+    assert why(world, task)["command"] == f"covey task edit {task} --body TEXT"
+    (row,) = [row for row in world.ask("inbox.list") if row["task"] == task]
+    assert row["text"] == f"{task} has no body, and ada runs bodies: covey task edit {task} --body TEXT"
+    world.ask("task.claim", id=task, session="ada")
+    waits = world.would_begin("ada")
+    assert isinstance(waits, Wait) and waits.cause is Cause.NO_BODY
+    world.ask("task.release", id=task, session="ada")
+    world.ask("task.edit", id=task, body="true")
+    assert world.begin("ada").task == task
+    world.store.close()
+
+
 def test_what_one_who_reads_may_take_is_not_in_the_inbox_because_others_run_scripts(tmp_path: Path) -> None:
     config = Config(agents={"sh": AgentSettings(command=("sh", "{body_file}"))}, merge=Merge(check="true"))
     world = World(tmp_path, config)
@@ -451,7 +471,7 @@ def test_what_one_who_reads_may_take_is_not_in_the_inbox_because_others_run_scri
     world.ask("merge.reject", id=made["id"], reason="It conflicts")
     prose = made["task"]
     world.ask("task.edit", id=prose, assignee="rita", priority=1)
-    unvouched = world.ask("task.add", Principal("bob"), title="Run me")["id"]
+    unvouched = world.ask("task.add", Principal("bob"), title="Run me", body="true")["id"]
     world.at_work("ada", agent="sh")
     assert (why(world, prose)["text"], told()) == ("rita gets it next, when it asks.", {})
     world.ask("session.remove", name="bob")

@@ -65,6 +65,26 @@ def test_what_is_the_same_of_several_tries_and_tasks_is_told_once() -> None:
     assert "try 1, ada; try 2, ada (of T-1):" in told and "covey task reopen T-1 T-2 T-3 " in told
 
 
+def test_what_is_in_the_way_of_several_tasks_is_told_once_with_all_of_them() -> None:
+    reasons = ("app.py is in the way.", "app.py is in the way.", "main is halted.")
+    merges = [{"id": "merge-7", "reason": reason, "state": "passed"} for reason in reasons]
+    found = [
+        {**_task(), "id": f"T-{number}", "status": "merging", "merge": merge} for number, merge in enumerate(merges)
+    ]
+    told = Report(found, {}).as_text(Config(), 1.0)
+    assert "T-0, T-1 wait: app.py is in the way.\n  They land by themselves" in told
+    assert "T-2 waits: main is halted.\n  It lands by itself" in told and told.count("app.py") == 1
+
+
+def test_tasks_without_a_body_are_told_where_the_agent_runs_bodies() -> None:
+    found = [
+        {**_task(), "id": f"T-{number}", "status": "todo", "body": body} for number, body in enumerate(("", "x", " "))
+    ]
+    told = Report(found, {}, runs_bodies="sh").as_text(Config(), 1.0)
+    assert "T-0, T-2 have no body, and sh runs bodies:\n  covey task edit T-0 --body TEXT " in told
+    assert "no body" not in Report(found, {}).as_text(Config(), 1.0)
+
+
 def test_what_a_person_sent_back_is_not_told_as_a_try() -> None:
     told = blocked("It crashed.", WISH, "It hung.")
     assert "try 1, ada:" in told and "sent back to ada:" in told and "try 2, ada:" in told

@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 from covey.core.board import scheduling, tasks
 from covey.core.board.tasks import Status, Task
 from covey.core.fleet.sessions import Session
+from covey.core.texts import Blob, Text
 
 
 def make(ordinal: int = 1, **values: Any) -> Task:
     return Task(**{"id": f"T-{ordinal}", "ordinal": ordinal, "title": "t", **values})
+
+
+@pytest.mark.parametrize(
+    ("body", "is_without"), [("", True), (" \n\t", True), ("true", False), (Blob("a" * 64, 9), False)]
+)
+def test_a_body_of_blanks_is_none(body: Text, is_without: bool) -> None:
+    assert scheduling.is_without_body(make(body=body)) == is_without
 
 
 # Lanes

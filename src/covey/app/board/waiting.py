@@ -12,7 +12,7 @@ from covey.app.board.task_verbs import first_that_suits, full, page
 from covey.app.context import Call, find
 from covey.app.costs.reservations import Refusal, day_at
 from covey.app.fleet.runs import first_suited, may_begin, no_budget
-from covey.app.fleet.script_tasks import runs_text, why_no_script
+from covey.app.fleet.script_tasks import Runs, runs, why_no_script
 from covey.app.overlap import hot_files
 from covey.app.shapes.board.tasks import ListTasks
 from covey.app.shapes.board.waits import LaneWait, SessionWait, TaskShown, TaskWait, Told, Wait, Waits, WaitsNow
@@ -34,7 +34,7 @@ MAX_TOLD_PER_LANE = 40
 MAX_TASKS_TOLD = 200
 MAX_LANES_TOLD = 100
 """How many lanes every page is told about as it happens: the largest. `covey status` and the panel show them all."""
-_OWN = frozenset((Cause.NEXT, Cause.SCOPE, Cause.HOT_FILE, Cause.UNVOUCHED, Cause.PROSE))
+_OWN = frozenset((Cause.NEXT, Cause.SCOPE, Cause.HOT_FILE, Cause.UNVOUCHED, Cause.PROSE, Cause.NO_BODY))
 """Causes of one task that are not those of its lane."""
 
 
@@ -52,7 +52,7 @@ class Look:
 
     call: Call
     _known: dict[str, Task] = field(default_factory=dict)
-    _scripts: dict[str, bool] = field(default_factory=dict)
+    _scripts: dict[str, Runs] = field(default_factory=dict)
     _parts: dict[str, list[str]] = field(default_factory=dict)
     _firsts: dict[object, str | None] = field(default_factory=dict)
     _met: dict[object, Task | None] = field(default_factory=dict)
@@ -181,17 +181,19 @@ class Look:
     def no_script(self, task: Task) -> Reason | None:
         """Say that nobody may run the text of a task as a script, if all whom its line serves would do that."""
         workers = self.scene.serving.get(scheduling.waiting_line(task), ())
-        scripts = [worker.session.name for worker in workers if self.is_script(worker.session)]
-        cause = why_no_script(self.call, task) if scripts and len(scripts) == len(workers) else None
-        return None if cause is None else Reason(cause=cause, sessions=tuple(scripts))
+        cause = why_no_script(self.call, task, {self._runs(worker.session) for worker in workers})
+        return None if cause is None else Reason(cause=cause, sessions=tuple(worker.session.name for worker in workers))
 
     def is_script(self, session: Session) -> bool:
         """Say whether covey runs a session whose agent would run the text of its task as a script."""
+        return self._runs(session) is not Runs.NOTHING
+
+    def _runs(self, session: Session) -> Runs:
         if session.kind is not SessionKind.RUN:
-            return False
+            return Runs.NOTHING
         agent = session.agent or ""
         if agent not in self._scripts:
-            self._scripts[agent] = runs_text(self.call, session)
+            self._scripts[agent] = runs(self.call, session)
         return self._scripts[agent]
 
     # Lanes and sessions

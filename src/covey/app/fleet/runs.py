@@ -13,7 +13,8 @@ from covey.app.context import Call
 from covey.app.costs import reservations
 from covey.app.costs.reservations import Day, Refusal, Reserved
 from covey.app.fleet.fleet_verbs import let_go
-from covey.app.fleet.script_tasks import runs_text, why_no_script
+from covey.app.fleet.script_tasks import Runs, why_no_script
+from covey.app.fleet.script_tasks import runs as runs_of
 from covey.app.fleet.sessions import alert, as_text, digest
 from covey.app.leases.lease_queue import end_by_hand
 from covey.app.leases.write_check import handing_in
@@ -122,8 +123,8 @@ def _intent(call: Call, session: Session, task: Task, reserved: Reserved | Refus
 
 def may_begin(call: Call, session: Session, task: Task, day: Day, *, is_held: bool) -> Reserved | Refusal | Wait:
     """Return what a run on a task may spend, or what is in its way; nothing is changed by asking."""
-    if is_held and not session.attached and runs_text(call, session):
-        cause = why_no_script(call, task)
+    if is_held and not session.attached:
+        cause = why_no_script(call, task, (runs_of(call, session),))
         if cause is not None:
             return Wait(_NO_SCRIPT[cause].format(session=session.name, task=task.id), cause=cause)
     if is_held and not session.attached and questions.awaited(call, task.id):
@@ -144,13 +145,15 @@ def _much_in_review(call: Call) -> Wait | None:
 
 def first_suited(call: Call, session: Session) -> Task | None:
     """Return the first task in line that a session may run."""
-    if not runs_text(call, session):
+    run = runs_of(call, session)
+    if run is Runs.NOTHING:
         return first_that_suits(call.tx, session, False)
-    return first_that_suits(call.tx, session, False, fits=lambda task: why_no_script(call, task) is None)
+    return first_that_suits(call.tx, session, False, fits=lambda task: why_no_script(call, task, (run,)) is None)
 
 
 _NO_SCRIPT = {
     Cause.PROSE: "{task} is written for somebody who reads; {session} would run it as a script.",
+    Cause.NO_BODY: "{task} has no body, and {session} runs bodies: covey task edit {task} --body TEXT.",
     Cause.UNVOUCHED: "{session} would run {task} as a script, and a session wrote that.",
 }
 

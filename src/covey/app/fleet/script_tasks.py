@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from enum import StrEnum
 
 from covey.app.context import Call
+from covey.core.board import scheduling
 from covey.core.board.tasks import Task
 from covey.core.board.waiting import Cause
 from covey.core.fleet.sessions import OWNER, Session
@@ -12,17 +14,36 @@ from covey.core.people.rights import is_for_a_reader, is_vouched_for
 from covey.errors import CoveyError
 
 
-def runs_text(call: Call, session: Session) -> bool:
-    """Say whether the agent of a session runs the text of its task as a script; of one that is unknown, it may."""
+class Runs(StrEnum):
+    """What of a task an agent runs as a script."""
+
+    NOTHING = "nothing"
+    """It reads, or does the same for every task."""
+    TEXT = "text"
+    BODY = "body"
+    """The body alone."""
+
+
+def runs(call: Call, session: Session) -> Runs:
+    """Return what of its task the agent of a session runs as a script; one that is unknown may run its text."""
     try:
         traits = call.context.agent(session.agent or "").traits
     except CoveyError:
-        return True
-    return traits.script and not traits.fixed
+        return Runs.TEXT
+    if traits.fixed or not traits.script:
+        return Runs.NOTHING
+    return Runs.BODY if traits.bodies else Runs.TEXT
 
 
-def why_no_script(call: Call, task: Task) -> Cause | None:
-    """Say why the text of a task may not be run as a script, None if it may: a person has to stand behind that."""
+def why_no_script(call: Call, task: Task, run: Collection[Runs]) -> Cause | None:
+    """Say why none may run a task of those who run this of it, None if one may.
+
+    There has to be a script, and a person has to stand behind it.
+    """
+    if not run or Runs.NOTHING in run:
+        return None
+    if Runs.TEXT not in run and scheduling.is_without_body(task):
+        return Cause.NO_BODY
     reverts = task.fence > 0 and call.tx.revert_for(task.id) is not None  # of what nobody has held, there is no merge
     if task.author == OWNER and not reverts:
         return None
@@ -34,6 +55,4 @@ def why_no_script(call: Call, task: Task) -> Cause | None:
 
 def is_for_none(call: Call, task: Task, sessions: Collection[Session]) -> bool:
     """Say whether none of some sessions may run a task, because all of them would run its text as a script."""
-    if not sessions or not all(runs_text(call, session) for session in sessions):
-        return False
-    return why_no_script(call, task) is not None
+    return why_no_script(call, task, {runs(call, session) for session in sessions}) is not None

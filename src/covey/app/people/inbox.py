@@ -122,15 +122,17 @@ def _no_scripts(call: Call, waiting: Look) -> Iterator[InboxItem]:
         reason = waiting.no_script(task)
         if reason is None:
             continue
-        first = reason.sessions[0]
-        text = (
-            f"It is written for somebody who reads; {first} would run it as a script: covey task claim {task.id}"
-            " gives it to you, and covey session new --agent NAME --start adds an agent that reads"
-            if reason.cause is Cause.PROSE
-            else f"{task.author} wrote it, so {first} does not run its text as a script until you give it to "
-            f"somebody: covey task edit {task.id} --assignee {first}"
-        )
+        text = _NO_SCRIPT[reason.cause].format(task=task.id, author=task.author, first=reason.sessions[0])
         yield _of_task(task, f"{reason.cause}:{inbox.digest(task.author)}", text, ("drop",))
+
+
+_NO_SCRIPT = {
+    Cause.PROSE: "It is written for somebody who reads; {first} would run it as a script: covey task claim {task} "
+    "gives it to you, and covey session new --agent NAME --start adds an agent that reads",
+    Cause.UNVOUCHED: "{author} wrote it, so {first} does not run its text as a script until you give it to somebody: "
+    "covey task edit {task} --assignee {first}",
+    Cause.NO_BODY: "{task} has no body, and {first} runs bodies: covey task edit {task} --body TEXT",
+}
 
 
 def _waits(waiting: Look) -> Iterator[InboxItem]:

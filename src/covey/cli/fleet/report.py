@@ -34,9 +34,11 @@ class Report:
     """The models whose price is not known."""
     halted: bool = False
     """The merge queue has halted."""
+    runs_bodies: str = ""
+    """The agent of the run, if it is given the body of a task alone, and so passes over one without."""
 
     @staticmethod
-    def of(client: Client, ids: list[str]) -> Report:
+    def of(client: Client, ids: list[str], runs_bodies: str = "") -> Report:
         """Return the report of some tasks."""
         if not ids:
             return Report([], {})
@@ -46,7 +48,7 @@ class Report:
         unpriced = any(task["unpriced"] for task in tasks)
         models = client.ask("cost.list", fields={"by": "model"}).value["without_price"] if unpriced else []
         halted = any(_waits_for_halt(task["merge"]) for task in tasks) and client.ask("queue.show").value["halted"]
-        return Report(tasks, unmet(client, tasks), tuple(models), halted=bool(halted))
+        return Report(tasks, unmet(client, tasks), tuple(models), bool(halted), runs_bodies)
 
     @property
     def all_done(self) -> bool:
@@ -79,6 +81,9 @@ class Report:
         lines = ["", table(rows, words=1)]
         for task in self.tasks:
             lines += self._remarks(task, settings)
+        lines += self._without_body()
+        for together in _by_reason(self.tasks):
+            lines += _in_the_way(together, halted=self.halted)
         for together in _by_cause(self.tasks):
             lines += _blocked(together)
         counts = Counter(_word(task) for task in self.tasks)
@@ -101,27 +106,26 @@ class Report:
         match task["status"]:
             case "review" if merge is not None:
                 yield from _review(task, merge, settings)
-            case "merging" if merge is not None and merge["reason"]:
-                yield f"\n{task['id']} waits: {plain(merge['reason'])}"
-                yield from _on_the_way(merge, halted=self.halted)
-            case "merging" if merge is not None and merge["state"] == "queued" and not settings.merge.check:
+            case "merging" if (
+                merge is not None and not merge["reason"] and merge["state"] == "queued" and not settings.merge.check
+            ):
                 yield f"\n{task['id']} was handed in from outside, and covey.toml names no merge.check:"
                 yield f"  covey merge approve {merge['id']}           lets it land untested"
             case "todo" if task["id"] in self.needs:
                 yield f"\n{task['id']} waits for {', '.join(self.needs[task['id']])}."
 
+    def _without_body(self) -> Iterator[str]:
+        """Yield which tasks were passed over, because there is nothing in them that the agent of the run could run."""
+        passed = [task for task in self.tasks if task["status"] == "todo" and not task["body"].strip()]
+        if self.runs_bodies and passed:
+            ids = [task["id"] for task in passed]
+            have = "has" if len(ids) == 1 else "have"
+            yield f"\n{', '.join(ids)} {have} no body, and {self.runs_bodies} runs bodies:"
+            yield f"  covey task edit {ids[0]} --body TEXT     gives it one; covey run goes on with it"
+
 
 def _waits_for_halt(merge: Json | None) -> bool:
     return merge is not None and merge["cause"] == WholeQueue.HALTED
-
-
-def _on_the_way(merge: Json, *, halted: bool) -> Iterator[str]:
-    """Yield what lets a merge go on that waits."""
-    if halted and _waits_for_halt(merge):
-        yield "  covey init --check           tries the gate on main; once it passes, the merge queue goes on"
-        yield "  covey merge resume           lets the queue try main again"
-    else:
-        yield "  It lands by itself while covey is up (covey up), as soon as nothing is in the way."
 
 
 def _review(task: Json, merge: Json, settings: Config) -> Iterator[str]:
@@ -131,6 +135,28 @@ def _review(task: Json, merge: Json, settings: Config) -> Iterator[str]:
     yield f"  git diff {settings.target}...{merge['branch']}"
     yield f"  covey merge approve {merge['id']}           lets it land"
     yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
+
+
+def _by_reason(tasks: list[Json]) -> list[list[Json]]:
+    """Return the tasks whose merges wait, grouped by what is in their way."""
+    found: dict[str, list[Json]] = {}
+    for task in tasks:
+        if task["status"] == "merging" and task["merge"] is not None and task["merge"]["reason"]:
+            found.setdefault(task["merge"]["reason"], []).append(task)
+    return list(found.values())
+
+
+def _in_the_way(together: list[Json], *, halted: bool) -> Iterator[str]:
+    """Yield what tasks wait for whose merges have the same in their way, and what lets them go on."""
+    is_one = len(together) == 1
+    ids = ", ".join(task["id"] for task in together)
+    yield f"\n{ids} {'waits' if is_one else 'wait'}: {plain(together[0]['merge']['reason'])}"
+    if halted and _waits_for_halt(together[0]["merge"]):
+        yield "  covey init --check           tries the gate on main; once it passes, the merge queue goes on"
+        yield "  covey merge resume           lets the queue try main again"
+        return
+    lands = "It lands by itself" if is_one else "They land by themselves"
+    yield f"  {lands} while covey is up (covey up), as soon as nothing is in the way."
 
 
 def _by_cause(tasks: list[Json]) -> list[list[Json]]:

@@ -127,7 +127,7 @@ def run(args: Namespace, client: Client) -> int:
             raise
         finally:
             _ignore_signals()
-            report = Report.of(client, batch.ids)
+            report = Report.of(client, batch.ids, _runs_bodies(settings, args.agent))
             stays = _stays(batch, leave(project, client, need))
             if isinstance(error := sys.exception(), CoveyError):
                 error.hint = f"{error.hint} {stays}".strip()
@@ -138,6 +138,12 @@ def run(args: Namespace, client: Client) -> int:
         if not args.json:
             _say_end(report, args.tasks, ticked, stays, interrupted=code == INTERRUPTED)
     return code
+
+
+def _runs_bodies(settings: Config, asked: str | None) -> str:
+    """Return the agent of the run if it is given the body of a task alone."""
+    name = asked or settings.default_agent()
+    return name if registry.find(name, settings.declared()).traits.bodies else ""
 
 
 def _stays(batch: Batch, stays_for: list[str]) -> str:

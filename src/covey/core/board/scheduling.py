@@ -43,6 +43,11 @@ def hand_out_key(task: Task) -> tuple[int, int, float, int]:
     return (line(task), *ranking.key(task))
 
 
+def is_without_body(task: Task) -> bool:
+    """Say whether there is nothing that an agent could run which is given the body of a task alone."""
+    return isinstance(task.body, str) and not task.body.strip()
+
+
 def scope_paths(scope: Iterable[str]) -> list[str]:
     """Return the globs of a scope without the mark for new files."""
     return [glob.removeprefix("new:") for glob in scope]

@@ -30,6 +30,8 @@ class Cause(StrEnum):
     """Its text would be run as a script, and a session wrote that."""
     PROSE = "prose"
     """Its text would be run as a script, and covey wrote it for somebody who reads."""
+    NO_BODY = "no-body"
+    """Its body would be run as a script, and it has none."""
     NEXT = "next"
     BEHIND = "behind"
     """A session is free, and others come first."""
@@ -87,6 +89,7 @@ _SOONEST_FIRST = (
     Cause.ANSWER,
     Cause.UNVOUCHED,
     Cause.PROSE,
+    Cause.NO_BODY,
     Cause.PLACE,
     Cause.OTHER,
     Cause.ATTACHED,

@@ -57,6 +57,9 @@ _OF_THE_TASK: dict[Cause, Callable[[Reason], str]] = {
     Cause.PROSE: lambda reason: (
         f"It is written for somebody who reads; {_who(reason.sessions)} would run it as a script."
     ),
+    Cause.NO_BODY: lambda reason: (
+        f"It has no body, and {_who(reason.sessions)} {'runs' if len(reason.sessions) == 1 else 'run'} bodies."
+    ),
     Cause.NEXT: lambda reason: (
         f"{_who(reason.sessions, 'or')} {'gets it next, when it asks' if reason.asks else 'takes it next'}."
     ),
@@ -154,7 +157,7 @@ def idle(reason: Reason) -> str:
             return f"It takes {_some(reason.tasks, 'a task')} next."
         case Cause.OUTSIDE:
             return f"It gets {_some(reason.tasks, 'a task')} when it asks: covey does not run it."
-        case Cause.SCOPE | Cause.HOT_FILE | Cause.UNVOUCHED | Cause.PROSE:
+        case Cause.SCOPE | Cause.HOT_FILE | Cause.UNVOUCHED | Cause.PROSE | Cause.NO_BODY:
             return f"What waits for it has to wait: {sentence(reason)}"
         case Cause.NO_DAEMON | Cause.FLEET_PAUSED:
             return _sentence("", _predicate(reason))
@@ -223,6 +226,7 @@ _REMEDIES = {
     Cause.REVIEW: "covey merge why {task}",
     Cause.MERGING: "covey merge why {task}",
     Cause.UNVOUCHED: "covey task edit {task} --assignee {first}",
+    Cause.NO_BODY: "covey task edit {task} --body TEXT",
     Cause.PROSE: "covey task claim {task}; or covey session new --agent NAME --start, with an agent that reads",
 }
 
