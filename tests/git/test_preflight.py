@@ -10,7 +10,7 @@ import pytest
 
 from covey.git.guard.guard import write_guard
 from covey.git.preflight import unfit
-from covey.git.project import find
+from covey.git.project import Project, find
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from tests.worlds.repositories import commit_files, git_out, make_repository
 
@@ -33,6 +33,11 @@ def prepare(repository: Path, name: str = "ada", branch: str = "covey/T-1") -> P
     return path
 
 
+def why(project: Project) -> str:
+    error = unfit(project, "main")
+    return "" if error is None else error.message
+
+
 def write_program(folder: Path, name: str, script: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -52,10 +57,10 @@ def test_submodules_are_refused(tmp_path: Path) -> None:
     git_out(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "lib/other")
     assert unfit(find(repository), "main") is None, "not on main yet"
     git_out(repository, "commit", "--quiet", "--message", "Add a submodule")
-    assert unfit(find(repository), "main") == "main has submodules, and covey does not look after those."
+    assert why(find(repository)) == "main has submodules, and covey does not look after those."
     git_out(repository, "rm", "--quiet", "--cached", ".gitmodules")
     git_out(repository, "commit", "--quiet", "--message", "A link alone")
-    assert "submodules" in (unfit(find(repository), "main") or "")
+    assert "submodules" in why(find(repository))
 
 
 def test_lfs_is_refused_until_it_is_installed_and_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +70,9 @@ def test_lfs_is_refused_until_it_is_installed_and_set_up(tmp_path: Path, monkeyp
     for name in ("git", "sh"):
         (programs / name).symlink_to(next(p for d in os.get_exec_path() if (p := Path(d) / name).exists()))
     monkeypatch.setenv("PATH", str(programs))
-    assert "git-lfs is not installed" in (unfit(find(repository), "main") or "")
+    assert "git-lfs is not installed" in why(find(repository))
     write_program(programs, "git-lfs", "exit 0")
-    assert "run git lfs install" in (unfit(find(repository), "main") or "")
+    assert "run git lfs install" in why(find(repository))
     git_out(repository, "config", "filter.lfs.process", "git-lfs filter-process")
     assert unfit(find(repository), "main") is None
 
@@ -76,26 +81,26 @@ def test_lfs_that_is_named_in_the_repositorys_own_attributes_counts_too(tmp_path
     repository = make_repository(tmp_path / "repo")
     (repository / ".git" / "info").mkdir(exist_ok=True)
     (repository / ".git" / "info" / "attributes").write_text("*.bin filter=lfs\n")
-    assert "Git LFS" in (unfit(find(repository), "main") or "")
+    assert "Git LFS" in why(find(repository))
 
 
 def test_an_old_git_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = find(make_repository(tmp_path / "repo"))
     write_program(tmp_path / "old", "git", "echo git version 2.34.1")
     monkeypatch.setenv("PATH", f"{tmp_path / 'old'}{os.pathsep}{os.environ['PATH']}")
-    assert "covey needs git 2.39 or newer, and this is git version 2.34.1" in (unfit(project, "main") or "")
+    assert "covey needs git 2.39 or newer, and this is git version 2.34.1" in why(project)
 
 
 def test_a_branch_called_covey_is_refused(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo")
     git_out(repository, "branch", "covey")
-    assert "rename it" in (unfit(find(repository), "main") or "")
+    assert "rename it" in why(find(repository))
 
 
 def test_refs_that_are_no_files_are_refused(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo")
     git_out(repository, "config", "extensions.refStorage", "reftable")
-    assert "reftable" in (unfit(find(repository), "main") or "")
+    assert "reftable" in why(find(repository))
 
 
 # The unusual that works

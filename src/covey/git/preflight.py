@@ -8,8 +8,8 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from covey.errors import ToolFailed
-from covey.git.project import Project
+from covey.errors import Refused, ToolFailed
+from covey.git.project import SUBMODULES, Project
 from covey.git.run import git, try_git
 
 OLDEST = (2, 39)
@@ -18,9 +18,10 @@ _LISTING_TIMEOUT_S = 300.0
 _LFS = re.compile(rb"\bfilter=lfs\b")
 
 
-def unfit(project: Project, main: str) -> str | None:
+def unfit(project: Project, main: str) -> Refused | None:
     """Return why covey cannot look after this repository, in one sentence, or None if it can."""
-    return _unfit_git() or _unfit_refs(project) or _unfit_content(project, main)
+    why = _unfit_git() or _unfit_refs(project)
+    return _unfit_content(project, main) if why is None else Refused(why)
 
 
 def can_write(project: Project) -> bool:
@@ -49,21 +50,22 @@ def _unfit_refs(project: Project) -> str | None:
     return None
 
 
-def _unfit_content(project: Project, main: str) -> str | None:
+def _unfit_content(project: Project, main: str) -> Refused | None:
     asked = try_git("rev-parse", "--verify", "--quiet", f"refs/heads/{main}^{{tree}}", at=project.common)
     if asked.returncode != 0:
         return None
     has_modules, has_lfs = _content(project.common, asked.stdout.decode().strip())
     if has_modules:
-        return f"{main} has submodules, and covey does not look after those."
+        return Refused(f"{main} has submodules, and covey does not look after those.", hint=SUBMODULES)
     extra = project.common / "info" / "attributes"
     if not has_lfs and not (extra.is_file() and _LFS.search(extra.read_bytes())):
         return None
     own_programs = Path(git("--exec-path", at=Path("/"), discover=True).decode().strip())
     if shutil.which("git-lfs") is None and not (own_programs / "git-lfs").exists():
-        return f"{main} keeps files in Git LFS, and git-lfs is not installed: install it, then run git lfs install."
+        why = f"{main} keeps files in Git LFS, and git-lfs is not installed: install it, then run git lfs install."
+        return Refused(why)
     if not any(try_git("config", f"filter.lfs.{kind}", at=project.common).stdout for kind in ("process", "smudge")):
-        return f"{main} keeps files in Git LFS, which is not set up for you: run git lfs install."
+        return Refused(f"{main} keeps files in Git LFS, which is not set up for you: run git lfs install.")
     return None
 
 

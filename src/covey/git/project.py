@@ -12,6 +12,11 @@ from covey.git.run import git, try_git
 from covey.values import dataclass
 
 MAIN_LISTING_TIMEOUT_S = 60.0
+SUBMODULES = (
+    "Submodules are not supported. covey init works within a submodule, and where the files of others are files of the "
+    "repository itself (git subtree)."
+)
+"""What to do about a repository that has submodules."""
 
 
 class _OwnPath(cached_property[Path]):
@@ -86,7 +91,8 @@ class Project:
                 hint=f"Put it back: covey down; mv {kept} {self.database}; covey up{f' ({now})' if now else ''}",
             )
         if not self.is_begun:
-            raise Refused(f"covey does not look after {self.root} yet.", hint="Run covey init there.")
+            hint = SUBMODULES if (self.root / ".gitmodules").exists() else "Run covey init there."
+            raise Refused(f"covey does not look after {self.root} yet.", hint=hint)
         return self
 
     def rescued(self) -> Path | None:

@@ -153,7 +153,9 @@ def test_init_refuses_a_repository_with_submodules_and_begins_nothing(bare_shell
     library.git("commit", "-q", "--allow-empty", "-m", "begin")
     bare_shell.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.folder), "lib")
     bare_shell.git("commit", "-q", "-m", "Use the library")
-    assert "trunk has submodules" in bare_shell.fails(5, "init")
+    hint = "Submodules are not supported."
+    assert "trunk has submodules" in bare_shell.fails(5, "init") and hint in bare_shell.fails(5, "init")
+    assert hint in bare_shell.fails(5, "status") and hint in bare_shell.fails(5, "run", "One")
     assert not bare_shell.state.exists()
     assert not (bare_shell.folder / "covey.toml").exists()
 
@@ -266,3 +268,36 @@ def test_a_typo_in_the_settings_names_its_line(shell: Shell) -> None:
     said = shell.fails(2, "task", "list")
     assert "covey.toml line 2" in said
     assert "claim_ttl" in said
+
+
+def test_init_in_a_clone_says_what_its_settings_have(bare_shell: Shell) -> None:
+    (bare_shell.folder / "Makefile").write_text("test:\n\ttrue\n")
+    settings = bare_shell.folder / "covey.toml"
+    settings.write_text('[merge]\ncheck = "make test"\n[agents.sh]\ncommand = ["bash", "{body_file}"]\n')
+    said = bare_shell.ok("init")
+    assert '  covey.toml                has the gate "make test" and the agent sh\n' in said
+    assert "proposed" not in said and "name your agent" not in said and "No gate is set" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[merge]\ncheck = "make test"\n', 'has the gate "make test"; name your agent ('),
+        ('[sessions]\nagent = "codex"\n', "has the agent codex; name under [merge] a check that tests what lands\n"),
+        ("[agents.codex]\nmodel = 'x'\n", "a check that tests what lands\n"),
+    ],
+)
+def test_init_asks_for_nothing_that_is_set(bare_shell: Shell, text: str, told: str) -> None:
+    (bare_shell.folder / "Makefile").write_text("test:\n\ttrue\n")
+    (bare_shell.folder / "covey.toml").write_text(text)
+    assert told in bare_shell.ok("init", "--no-try")
+
+
+def test_a_repository_without_a_commit_needs_one_first(bare_shell: Shell, tmp_path: Path) -> None:
+    assert "git commit" not in bare_shell.ok("init")
+    empty = bare_shell.at(tmp_path / "empty")
+    empty.folder.mkdir()
+    empty.git("init", "-q", "-b", "main")
+    assert 'git commit --allow-empty -m "Begin"   comes first: main has no commit yet' in empty.ok("init")
+    empty.git("commit", "-q", "--allow-empty", "-m", "Begin")
+    assert "no commit yet" not in empty.run("run", "--agent", "nobody", "One").stderr

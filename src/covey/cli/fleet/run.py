@@ -266,9 +266,9 @@ class Batch:
 
 def _check(project: Project, settings: Config, asked: str | None) -> None:
     """Refuse what could never work, before anything is added to the board."""
-    why = unfit(project, settings.project.main)
-    if why is not None:
-        raise Refused(why)
+    refusal = unfit(project, settings.project.main)
+    if refusal is not None:
+        raise refusal
     main = settings.project.main
     if resolve(project, f"refs/heads/{main}") is None:
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."

@@ -22,6 +22,7 @@ from covey.cli.project.daemon import running
 from covey.core import texts
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.files import write_whole
+from covey.git.candidates.candidates import resolve
 from covey.git.preflight import unfit
 from covey.git.project import Project, find, first_branch
 from covey.store.engine.lock import WriterLock
@@ -46,9 +47,9 @@ def init(args: Namespace, client: Client) -> int:
         return check_again(args, client)
     project = find(Path(client.folder))
     main = _main(project)
-    why = unfit(project, main)
-    if why is not None:
-        raise Refused(why)
+    refusal = unfit(project, main)
+    if refusal is not None:
+        raise refusal
     checks = proposed_checks(project, main)
     agents = [name for name in AGENTS if shutil.which(name)]
     made = _begin(project, toml(main, checks[0] if checks else None, agents))
@@ -166,7 +167,7 @@ def _say(project: Project, made: Sequence[str], proposal: Proposal, agents: Sequ
     else:
         print(f"covey looks after {project.root} already; nothing was changed.")
     if made or proposal.found.tried:
-        _say_next(proposal, agents)
+        _say_next(project, proposal, agents)
     if not proposal.holds and _has_no_gate(project):
         again = "; covey init looks for one again" if proposal.is_ours else ""
         again = again or ("; covey init --check tries what seems to be one" if proposal.check else "")
@@ -184,26 +185,62 @@ def _has_no_gate(project: Project) -> bool:
         return False
 
 
-def _say_next(proposal: Proposal, agents: Sequence[str]) -> None:
+def _settings(project: Project) -> config.Config:
+    """Return what is set; nothing where that cannot be read."""
+    try:
+        return config.load(project.root)
+    except CoveyError:
+        return config.Config()
+
+
+def _set_and_missing(project: Project, proposal: Proposal, agents: Sequence[str]) -> str:
+    """Return what the settings have of a gate and an agent, and what a person has still to name in them."""
+    settings = _settings(project)
+    own = [name for name, agent in settings.agents.items() if agent.command] or list(
+        filter(None, [settings.sessions.agent])
+    )
+    agent = f" and the agent{'' if len(own) == 1 else 's'} {', '.join(own)}" if own else f"; name {_yours(agents)}"
+    if proposal.holds or settings.merge.check:
+        return f"has the gate{_gate(proposal, settings.merge.check)}{agent}"
+    begins = f"has{agent.removeprefix(' and')}; name" if own else f"name {_yours(agents)}, and"
+    return f"{begins} under [merge] a check that tests what lands{_proposed_there(proposal)}"
+
+
+def _yours(agents: Sequence[str]) -> str:
+    found = f"{', '.join(agents)} {'is' if len(agents) == 1 else 'are'} found here"
+    return f"your agent ({found if agents else 'none that covey knows is here'})"
+
+
+def _gate(proposal: Proposal, check: str) -> str:
+    """Return the gate that is set, and what came of it if it was tried."""
+    if not proposal.holds:
+        return f" {texts.in_marks(check)}"
+    is_empty = proposal.gate is not None and proposal.gate["verdict"] == "empty"
+    return f": {texts.in_marks(check)} {'looks at what lands, and tests nothing' if is_empty else 'tests what lands'}"
+
+
+def _proposed_there(proposal: Proposal) -> str:
+    if proposal.check is None or not proposal.is_ours:
+        return ""
+    how = "does not hold yet" if proposal.found.tried else "was not tried"
+    return f"; {texts.in_marks(proposal.check)} is proposed there and {how}"
+
+
+def _say_next(project: Project, proposal: Proposal, agents: Sequence[str]) -> None:
     """Print what came of the gate, and what to do next."""
     print("".join(f"  {line}\n" for line in proposal.found.told()), end="")
     if proposal.gate is not None:
         from covey.cli.merging.gate_try import told
 
         print("\n".join(f"  {line}" for line in told(proposal.gate)))
-    found = f"{', '.join(agents)} {'is' if len(agents) == 1 else 'are'} found here"
-    agent = f"your agent ({found if agents else 'none that covey knows is here'})"
-    if proposal.holds:
-        is_empty = proposal.gate is not None and proposal.gate["verdict"] == "empty"
-        tests = "looks at what lands, and tests nothing" if is_empty else "tests what lands"
-        print(f"  covey.toml                has the gate: {texts.in_marks(proposal.check or '')} {tests}; name {agent}")
-    else:
-        not_yet = (
-            f"; {texts.in_marks(proposal.check)} is proposed there and does not hold yet" if proposal.check else ""
-        )
-        print(f"  covey.toml                name {agent}, and under [merge] a check that tests what lands{not_yet}")
+    print(f"  covey.toml                {_set_and_missing(project, proposal, agents)}")
     if proposal.untried and not proposal.found.tried:
         print(f"  It was not tried: {proposal.untried} covey init --check does that once it is set.")
+    main = _main(project)
+    if resolve(project, f"refs/heads/{main}") is None:
+        print(
+            f'  git commit --allow-empty -m "Begin"   comes first: {main} has no commit yet, and agents begin from one'
+        )
     print('  covey run "A first task"  works on it until it has landed; a file TODO.md or tasks.jsonl does too')
     print("  covey task add, list      the board; covey open shows it live in your browser")
 
