@@ -26,6 +26,8 @@ from tests.worlds.shell import Shell
         (2, ["taks"], "Did you mean covey task?"),
         (2, ["task", "clame"], "Did you mean covey task claim?"),
         (2, ["task"], "covey task --help"),
+        (2, ["hooks", "uninstall"], "Did you mean covey hooks remove?"),
+        (4, ["log", "--subject", "T-999"], "The log has nothing about 'T-999'."),
         (2, ["task", "claim"], "The following arguments are required: ID."),
         (2, ["task", "drop"], "The following arguments are required: ID."),
         (2, ["task", "add", "x", "--priority", "high"], "not a whole number"),

@@ -246,10 +246,16 @@ def unknown(prog: str, word: str, known: list[str]) -> Invalid:
     return Invalid(f"There is no command {prog} {word[:40]}.", hint=hint)
 
 
+_SYNONYMS = {"uninstall": "remove", "delete": "remove", "rm": "remove", "create": "new", "ls": "list"}
+"""What other programs call a command; it may look like its opposite."""
+
+
 def nearest(word: str, known: list[str]) -> str | None:
     """Return the word that was perhaps meant, if one is close."""
     import difflib
 
+    if _SYNONYMS.get(word) in known:
+        return _SYNONYMS[word]
     return next(iter(difflib.get_close_matches(word, known, 1, 0.6)), None)
 
 

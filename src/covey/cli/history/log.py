@@ -10,6 +10,7 @@ from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import Command, body_of, flag, later, option, seconds, whole_number
 from covey.cli.frame.output import clock, compact, plain
 from covey.core.history import activity
+from covey.errors import NotFound
 
 EVENTS_PER_PAGE = 1000
 FOLLOW_EVERY_S = 0.5
@@ -37,6 +38,8 @@ def show(args: argparse.Namespace, client: Client) -> None:
     if args.since is not None and args.since < 0:
         args.since = 0.0
     events = _events(args, client, args.limit or 50, args.after)
+    if args.subject and not events and not args.follow and not _is_known(args, client):
+        raise NotFound(f"The log has nothing about {args.subject[:80]!r}.", hint="covey log shows what happened.")
     _print(args, events)
     last = events[-1]["seq"] if events else args.after or 0
     while args.follow:
@@ -60,6 +63,12 @@ def _events(args: argparse.Namespace, client: Client, wanted: int, after: int | 
             break
         query |= {"before": found[0]["seq"]} if after is None else {"after": found[-1]["seq"]}
     return found
+
+
+def _is_known(args: argparse.Namespace, client: Client) -> bool:
+    """Say whether anything ever happened to what is asked about, whatever else is asked."""
+    fields = body_of(args, "subject", "origin") | {"limit": 1}
+    return bool(client.ask("log.list", fields=fields).value)
 
 
 def _print(args: argparse.Namespace, events: list[Json]) -> None:
