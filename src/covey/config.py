@@ -352,12 +352,19 @@ def parse(text: str) -> Config:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Invalid(f"{FILE} is not valid TOML: {error}.") from error
+        raise Invalid(f"{FILE} is not valid TOML: {error}.", hint=_twice(text)) from error
     config: Config = _read(Config, values, (), text)
     checks = (_check_numbers, _check_words, _check_money, _check_merge, _check_pushes, _check_resources, _check_agents)
     for check in checks:
         check(config, text)
     return config
+
+
+def _twice(text: str) -> str:
+    """Return what to do about a table that has two headers."""
+    headers = re.findall(r"(?m)^[ \t]*(\[[^\[\]\n]+\])", text)
+    name = next((each for each in headers if headers.count(each) > 1), None)
+    return f"{name} is there twice: write what you set below one of them." if name else ""
 
 
 def _check_numbers(config: Config, text: str) -> None:

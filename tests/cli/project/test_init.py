@@ -6,14 +6,17 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from covey import config
-from covey.cli.project.init import AGENTS, toml
+from covey.cli.project.init import AGENTS, _older_toml, _written, toml
 from covey.core.costs.spending import Price
+from covey.git.project import find
 from tests.worlds.shell import Shell
 
 
@@ -38,13 +41,13 @@ def test_init_makes_settings_state_board_and_token(bare_shell: Shell) -> None:
     assert settings == replace(config.Config(), project=config.Project(main="trunk"))
 
 
-TABLE = re.compile(r"# (\[[a-zA-Z.\"]+\])")
+COMMENTED = re.compile(r'# ((?:\w+|"\w+")(?:\.\w+)? = .*)')
 
 
 def test_the_settings_name_every_default(bare_shell: Shell) -> None:
     bare_shell.ok("init")
     text = (bare_shell.folder / "covey.toml").read_text()
-    lines = [line.removeprefix("# ") if " = " in line or TABLE.fullmatch(line) else line for line in text.splitlines()]
+    lines = [line.removeprefix("# ") if COMMENTED.fullmatch(line) else line for line in text.splitlines()]
     read = config.parse("\n".join(lines))
     example = {"sh": config.AgentSettings(("bash", "{body_file}"))}
     defaults = replace(config.Config(), project=config.Project(main="trunk"), prices={"MODEL": Price()})
@@ -52,64 +55,69 @@ def test_the_settings_name_every_default(bare_shell: Shell) -> None:
     assert read == replace(defaults, agents=example | known)
 
 
-def test_only_agents_that_are_on_the_machine_are_proposed(tmp_path: Path) -> None:
+def test_only_agents_that_are_on_the_machine_are_proposed() -> None:
     assert not any(name in toml("main").replace(f"else {config.DEFAULT_AGENT}", "") for name in AGENTS)
-    text = "\n".join(line.removeprefix("# ") for line in toml("main", None, ["codex", "aider"]).split("\n\n")[-10:])
-    assert "[agents.codex]" in text and "aider" not in text
+    text = toml("main", None, ["codex", "aider"])
+    assert "\n# codex.model = " in text and "aider" not in text
+
+
+def _headed(lines: list[str], number: int) -> str:
+    """Return the header below which a line stands."""
+    return next(line for line in reversed(lines[:number]) if line.startswith("["))
+
+
+@pytest.mark.parametrize("check", [None, 'PYTHONPATH="$PWD" make test'])
+def test_a_line_counts_in_its_table_once_the_mark_before_it_is_removed(check: str | None) -> None:
+    lines = toml("main", check, ["codex"]).split("\n")
+    headers = [line for line in lines if line.startswith("[")]
+    assert len(headers) == len(set(headers)) and {f"[{table.name}]" for table in fields(config.Config)} <= set(headers)
+    commented = [number for number, line in enumerate(lines) if COMMENTED.fullmatch(line)]
+    assert len(commented) > 50
+    for number in commented:
+        line = lines[number].removeprefix("# ")
+        text = "\n".join([*lines[:number], line, *lines[number + 1 :]])
+        config.parse(text)
+        table = tomllib.loads(f"{_headed(lines, number)}\n{line}")
+        assert _merged(tomllib.loads("\n".join(lines)), table) == tomllib.loads(text), line
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    both = {name: _merged(one[name], value) if name in one else value for name, value in other.items()}
+    return one | both
+
+
+@pytest.mark.parametrize("agents", [(), ("codex",)])
+@pytest.mark.parametrize("check", [None, "make lint"])
+def test_what_an_older_covey_wrote_is_known_as_its_own(
+    bare_shell: Shell, check: str | None, agents: tuple[str, ...]
+) -> None:
+    older = _older_toml("trunk", check, agents)
+    assert "\n# [sessions]\n" in older and config.parse(older) == config.parse(toml("trunk", check, agents))
+    file = bare_shell.folder / "covey.toml"
+    project = find(bare_shell.folder)
+    for text, is_ours in ((older, True), (f"{older}# Mine.\n", False), (toml("trunk", check, agents), True)):
+        file.write_text(text)
+        assert _written(project, "trunk") == (text if is_ours else None)
 
 
 APPENDED = """
-[board]
-claim_ttl = 7
-
-[sessions]
-agent = "sh"
-count = 2
-
-[agents.sh]
+[agents.mine]
 command = ["bash", "{body_file}"]
 env = ["LANG"]
 
-[budget]
-day = 20
-
-[budget.tokens]
-run = 5_000_000
-
 [prices."some-model.1"]
 input = 3
-
-[watch]
-repeats = 9
-
-[merge]
-check = "make test"
-
-[leases]
-ttl = 9
-
-[overlap]
-hot = 5
-
-[limits]
-notes = 9
-
-[log]
-keep_days = 11
 """
 
 
-def test_every_table_can_be_appended_to_the_settings_that_init_writes(bare_shell: Shell) -> None:
+def test_what_bears_a_name_can_be_appended_and_another_table_is_told_to_be_there(bare_shell: Shell) -> None:
     bare_shell.ok("init")
     file = bare_shell.folder / "covey.toml"
-    with file.open("a") as settings:
-        settings.write(APPENDED)
-    named = {line.strip("[]").partition(".")[0] for line in APPENDED.splitlines() if line.startswith("[")}
-    assert named == {table.name for table in fields(config.Config)} - {"project"}
-    assert config.load(bare_shell.folder) == replace(config.parse(APPENDED), project=config.Project(main="trunk")), (
-        "what is appended counts, and main stays"
-    )
-    bare_shell.ok("task", "add", "The settings are read")
+    text = file.read_text() + APPENDED
+    file.write_text(text)
+    assert config.load(bare_shell.folder) == replace(config.parse(APPENDED), project=config.Project(main="trunk"))
+    file.write_text(f"{text}\n[merge]\ncheck = 'make test'\n")
+    assert "[merge] is there twice: write what you set below one of them." in bare_shell.fails(2, "task", "list")
 
 
 @pytest.mark.parametrize("holds", [False, True])

@@ -14,8 +14,12 @@ def _begun(made: Callable[..., Line], *settings: str) -> Line:
     """Do what a newcomer does: init, then add to the covey.toml that it made."""
     line = made(init=False)
     line.ok("init")
-    with (line.root / "covey.toml").open("a") as file:
-        file.write("".join(settings))
+    file = line.root / "covey.toml"
+    text = file.read_text()
+    for each in settings:
+        header = each.partition("\n")[0]
+        text = text.replace(f"\n{header}\n", f"\n{each}") if f"\n{header}\n" in text else text + each
+    file.write_text(text)
     return line
 
 

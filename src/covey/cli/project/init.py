@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,9 @@ def _written(project: Project, main: str) -> str | None:
         check = _proposed(text)
     except (OSError, ValueError, CoveyError):
         return None
-    found = (toml(main, check, agents) for agents in ((), *((name,) for name in AGENTS)))
+    found = (
+        wrote(main, check, agents) for agents in ((), *((name,) for name in AGENTS)) for wrote in (toml, _older_toml)
+    )
     return text if text in found else None
 
 
@@ -297,8 +299,25 @@ def _write_new(path: Path, text: str, mode: int) -> bool:
 
 def toml(main: str, check: str | None = None, agents: Sequence[str] = (), *, holds: bool = False) -> str:
     """Return a covey.toml that says what can be set and what holds if it is not; only main is set, and a gate that
-    works. One that is only proposed stands right below its table, where removing one mark sets it."""
-    examples = {"agents": [*_AGENTS, *(line.format(agents[0]) for line in _KNOWN if agents)], "prices": _PRICES}
+    works. Every table has its header, so that a line counts once the mark before it is removed; a gate that is only
+    proposed stands right below its table."""
+    agent_lines = ["[agents]", *_AGENTS, *(line.format(agents[0]) for line in _KNOWN if agents)]
+    return _whole(
+        main, check, holds, {"agents": agent_lines, "prices": ["[prices]", *_PRICES]}, lambda name: f"[{name}]"
+    )
+
+
+def _older_toml(main: str, check: str | None, agents: Sequence[str]) -> str:
+    """Return what earlier versions wrote: only tables in which something was set or proposed had their header."""
+    has_header = ("project",) if check is None else ("project", "merge")
+    known = [*_OLDER_AGENTS, *(line.format(agents[0]) for line in _OLDER_KNOWN if agents)]
+    examples = {"agents": known, "prices": _OLDER_PRICES}
+    return _whole(main, check, False, examples, lambda name: f"[{name}]" if name in has_header else f"# [{name}]")
+
+
+def _whole(
+    main: str, check: str | None, holds: bool, examples: dict[str, list[str]], header: Callable[[str], str]
+) -> str:
     special = {
         ("project", "main"): f"main = {texts.toml(main)}",
         ("sessions", "agent"): f'# agent = ""      # "" is the only one declared below, else {config.DEFAULT_AGENT}',
@@ -307,22 +326,21 @@ def toml(main: str, check: str | None = None, agents: Sequence[str] = (), *, hol
         set_check = f"check = {texts.toml(check)}"
         proposed = f"# {set_check}      # found here; remove the # before it to let it test what lands"
         special["merge", "check"] = set_check if holds else proposed
-    set_here = ("project",) if check is None else ("project", "merge")
     lines = ["# Settings of covey. What is not set here has the value shown in its comment."]
     for table in fields(config.Config):
         name, settings = table.name, getattr(config.Config(), table.name)
-        lines += ["", *(examples.get(name) or _table(name, settings, special, is_set=name in set_here))]
+        lines += ["", *(examples.get(name) or _table(name, settings, special, header))]
     return "\n".join([*lines, ""])
 
 
-def _table(name: str, settings: Any, special: dict[tuple[str, str], str], *, is_set: bool = False) -> list[str]:
+def _table(name: str, settings: Any, special: dict[tuple[str, str], str], header: Callable[[str], str]) -> list[str]:
     """Return the lines of a table of settings and of those below it; those that have a line of their own come first."""
-    lines = [f"# {_said(settings)}", f"[{name}]" if is_set else f"# [{name}]"]
+    lines = [f"# {_said(settings)}", header(name)]
     below: list[str] = []
     for setting in sorted(fields(settings), key=lambda each: (name, each.name) not in special):
         value = getattr(settings, setting.name)
         if is_dataclass(value):
-            below += ["", *_table(f"{name}.{setting.name}", value, special)]
+            below += ["", *_table(f"{name}.{setting.name}", value, special, header)]
         else:
             lines.append(special.get((name, setting.name)) or f"# {setting.name} = {_literal(value)}")
     return [*lines, *below]
@@ -335,11 +353,29 @@ def _said(settings: object) -> str:
 
 _AGENTS = [
     "# An agent of your own: any program. Filled in: {prompt} {prompt_file} {body_file} {worktree} {task} {session}.",
+    "# Beside its command, sh.env names variables of your environment that it gets besides the usual ones.",
+    '# sh.command = ["bash", "{body_file}"]',
+]
+_KNOWN = [
+    "# {0}, which covey knows, started differently: where it is, what it is given besides, and its model.",
+    '# {0}.program = "{0}"',
+    '# {0}.arguments = ["--OPTION"]      # nothing unless set here',
+    '# {0}.model = "MODEL"      # what it chooses unless set here',
+]
+_PRICES = [
+    "# Dollars for a million tokens of a model whose agent does not say what it cost; none is known unless set here.",
+    '# "MODEL".input = 0',
+    '# "MODEL".output = 0',
+    '# "MODEL".cache_read = 0',
+    '# "MODEL".cache_write = 0',
+]
+_OLDER_AGENTS = [
+    "# An agent of your own: any program. Filled in: {prompt} {prompt_file} {body_file} {worktree} {task} {session}.",
     "# [agents.sh]",
     '# command = ["bash", "{body_file}"]',
     "# env = []      # variables of your environment that it gets besides the usual ones",
 ]
-_KNOWN = [
+_OLDER_KNOWN = [
     "",
     "# {0}, which covey knows, started differently.",
     "# [agents.{0}]",
@@ -347,7 +383,7 @@ _KNOWN = [
     "# arguments = []      # what it is given besides",
     '# model = ""      # "" lets it choose',
 ]
-_PRICES = [
+_OLDER_PRICES = [
     "# Dollars for a million tokens of a model whose agent does not say what it cost; none is known unless set here.",
     '# [prices."MODEL"]',
     "# input = 0",
