@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import covey.cli
+from covey.app.shapes.forms import As
 from covey.app.verbs import VERBS
 from covey.cli.frame.routes import ROUTES
 from covey.cli.main import every_command
@@ -23,11 +24,15 @@ from tests.worlds.shell import Shell
 
 
 def test_the_routes_are_those_of_the_verbs() -> None:
-    assert {name: route.removesuffix(" owner") for name, route in ROUTES.items()} == {
+    asked = {name: route.split(" ", 2) for name, route in ROUTES.items()}
+    assert {name: " ".join(words[:2]) for name, words in asked.items()} == {
         name: f"{verb.method} {verb.path}" for name, verb in VERBS.items()
     }
-    owner_only = {name for name, route in ROUTES.items() if route.endswith(" owner")}
-    assert owner_only == {name for name, verb in VERBS.items() if verb.may == rights.OWNER_ONLY}
+    limits = {name: words[2] for name, words in asked.items() if len(words) == 3}
+    owner_only = {name for name, verb in VERBS.items() if verb.may == rights.OWNER_ONLY}
+    assert {name for name, limit in limits.items() if limit == "owner"} == owner_only
+    said_for_whom = {name for name, verb in VERBS.items() if issubclass(verb.asked, As)} - owner_only
+    assert {name for name, limit in limits.items() if limit == "as"} == said_for_whom
 
 
 def test_every_verb_that_a_command_names_is_in_the_routes() -> None:
