@@ -48,7 +48,7 @@ def test_a_daemon_stays_for_an_up_that_was_typed_meanwhile(made: Callable[..., L
     running = _begin(line, "one")
     daemon = _daemon(line)
     assert line.up() == daemon
-    assert "covey stays up for covey up; covey down stops it." in _finish(line, "one", running)
+    assert "covey stays up for covey up, covey open or the like; covey down stops it." in _finish(line, "one", running)
     assert alive(daemon)
     kill([daemon])  # and so does the next one, until somebody says down
     wait_until(lambda: not alive(daemon), "the end of the daemon")
@@ -202,7 +202,7 @@ def test_a_detached_run_leaves_a_daemon_that_does_it(made: Callable[..., Line]) 
     assert (said["detached"], said["tasks"], said["sessions"]) == (True, ["T-1"], 1)
     line.mark("one-go").touch()
     line.wait_for("T-1", "done")
-    assert line.json("status")["stays_for"][0] == "covey up"
+    assert line.json("status")["stays_for"][0] == "covey up, covey open or the like"
     line.ok("down")
     line.assert_nothing_left()
 

@@ -114,7 +114,7 @@ def test_a_merge_waits_for_what_it_needs_and_for_what_it_clashes_with(world: Wor
     assert shown == {
         first: None,
         second: f"for {first}, which it needs",
-        third: f"for {first}: git cannot merge them",
+        third: f"for {first}, with which git cannot merge it",
     }
     assert f"It needs {first} (T-1), which has not landed." in why(world, second)
     assert f"Git cannot merge it with {first} (T-1) in src/a.py, which is before it in the queue" in why(world, third)

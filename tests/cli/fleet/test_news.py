@@ -48,7 +48,7 @@ def test_what_happens_is_heard_from_the_stream_and_whoever_listens_is_no_page(
     news.wait(before)  # what was missed before it was opened
     assert news._lines is not None
     thread = _waits(news, _last(other))
-    assert _stays_for(other) == ["covey up"]
+    assert _stays_for(other) == ["covey up, covey open or the like"]
     other.ask("task.add", fields={"title": "Mend more"})
     wait_until(lambda: not thread.is_alive(), "the news")
     assert news._lines is not None

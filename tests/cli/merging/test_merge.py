@@ -17,7 +17,7 @@ from covey.app.fleet.sessions import alert
 from covey.app.merging import gate_logs, queue_records
 from covey.cli.frame.client import Client
 from covey.cli.merging import merge as commands
-from covey.cli.merging.train_view import reasons
+from covey.cli.merging.train_view import landed_lately, reasons
 from covey.config import Config, Merge
 from covey.core.merging import gates, landings, merges
 from covey.core.people.alerts import AlertKind
@@ -373,3 +373,9 @@ def test_without_a_daemon_a_list_says_that_nobody_tests_what_was_under_test(tmp_
     told = commands.rows([row], at_work=False)
     assert merge in told and "nobody tests it, as no daemon runs (covey up)" in told and "in gate-1" not in told
     world.store.close()
+
+
+@pytest.mark.parametrize(("rejected", "told"), [(0, "0 of the last 9 were"), (1, "1 of the last 9 was")])
+def test_how_many_were_rejected_is_told_in_good_english(rejected: int, told: str) -> None:
+    queue = {"last": None, "rejected": rejected, "ended": 9, "landed_hour": 3, "gate_seconds": 0}
+    assert f"; {told} rejected" in landed_lately(queue)

@@ -18,3 +18,8 @@ def test_a_choice_that_the_question_explains_is_told_once() -> None:
     }  # fmt: skip
     lines = [line.strip() for line in card(row)]
     assert lines[1:-1] == ["asks:", "Which port?", "- 80: the old one", "- 8080", "- 443"]
+
+
+def test_what_was_told_of_the_queue_is_counted_as_notices() -> None:
+    assert "1 notice about the queue; covey inbox" in "".join(waiting(0, [{"kind": "queue"}]))
+    assert "2 notices about the queue" in "".join(waiting(0, [{"kind": "queue"}] * 2))

@@ -25,7 +25,7 @@ def test_it_stays_exactly_as_long_as_somebody_needs_it(seen: Reliance) -> None:
 def test_the_reasons_are_words() -> None:
     seen = Reliance(kept=True, page_away=1.0, sessions=("ada", "bob", "cy", "dot"), branches=2)
     assert reasons(seen) == [
-        "covey up",
+        "covey up, covey open or the like",
         "an open page",
         "the sessions at work (ada, bob, cy and 1 more)",
         "the queue (2 of yours on the way to main)",

@@ -75,7 +75,7 @@ def glance(queue: Json, *, at_work: bool = True) -> str:
     lines += _part("Waiting for you (covey merge approve ID, covey merge reject ID)", [_asking_line(m) for m in asking])
     if not queue["merges"]:
         lines.append("Nothing wants to land.")
-    return "\n".join([*lines, _landed(queue)])
+    return "\n".join([*lines, landed_lately(queue)])
 
 
 def is_asking(merge: Json) -> bool:
@@ -139,10 +139,12 @@ def _cut(line: str) -> str:
     return line if not os.isatty(1) or "\x1b" in line or len(line) <= room else line[: room - 1] + "…"
 
 
-def _landed(queue: Json) -> str:
+def landed_lately(queue: Json) -> str:
+    """Return what landed lately, how much of the last was rejected, and how long a gate takes."""
     last = queue["last"]
     when = f", the last {age(last['made'])} ({last['id']})" if last else ""
-    failed = f"; {queue['rejected']} of the last {queue['ended']} were rejected" if queue["ended"] else ""
+    were = "was" if queue["rejected"] == 1 else "were"
+    failed = f"; {queue['rejected']} of the last {queue['ended']} {were} rejected" if queue["ended"] else ""
     usual = f"; a gate takes about {span(queue['gate_seconds'])}" if queue["gate_seconds"] else ""
     return f"Landed in the last hour: {queue['landed_hour']}{when}{failed}{usual}"
 

@@ -41,7 +41,7 @@ PARTS = (
 )
 WORDS = {
     "setting": ("wrong setting",), "blocked": ("blocked task",), "approve": ("merge to approve", "merges to approve"),
-    "landing": ("merge to land", "merges to land"), "queue": ("stop of the queue", "stops of the queue"),
+    "landing": ("merge to land", "merges to land"), "queue": ("notice about the queue", "notices about the queue"),
     "session": ("session in trouble", "sessions in trouble"), "proposal": ("proposal",), "mail": ("urgent message",),
 }  # fmt: skip
 MAX_TITLES_SHOWN = 8

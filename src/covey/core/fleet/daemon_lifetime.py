@@ -26,7 +26,7 @@ class Reliance:
 
 def reasons(seen: Reliance) -> list[str]:
     """Return for whom the daemon stays, each in a few words; for nobody, if none are left."""
-    found = ["covey up"] if seen.kept else []
+    found = ["covey up, covey open or the like"] if seen.kept else []
     if seen.page_away is not None and seen.page_away <= PAGE_ABSENCE_S:
         found.append("an open page")
     if seen.sessions:

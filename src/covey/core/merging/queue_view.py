@@ -124,7 +124,7 @@ def _behind(view: QueueView, merge: Merge) -> MergeWait | None:
     if needs:
         return MergeWait(f"{', '.join(needs[:MAX_IN_A_SENTENCE])}, which it needs")
     clashes = before(view, merge)
-    return MergeWait(f"{', '.join(clashes[:MAX_IN_A_SENTENCE])}: git cannot merge them") if clashes else None
+    return MergeWait(f"{', '.join(clashes[:MAX_IN_A_SENTENCE])}, with which git cannot merge it") if clashes else None
 
 
 def has_not_landed(view: QueueView, name: str) -> bool:
