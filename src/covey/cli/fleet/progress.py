@@ -17,6 +17,12 @@ MAX_TASKS_NAMED = 5
 
 PASSING = (AlertKind.AGENT_LIMIT, AlertKind.AGENT_OVERLOAD, AlertKind.AGENT_CONNECTION, AlertKind.WAITS)
 """Alerts of troubles that pass by themselves."""
+OF_ONE_TASK = (
+    AlertKind.BUDGET_SPENT, AlertKind.CLAIM_EXPIRED, AlertKind.CRASH_LOOP, AlertKind.CRASHES, AlertKind.DOES_NOT_END,
+    AlertKind.NEEDS_REVIEW, AlertKind.NEEDS_YOU, AlertKind.QUESTION_EXPIRED, AlertKind.STALLED,
+    AlertKind.WORKTREE_ASIDE,
+)  # fmt: skip
+"""Alerts that concern nobody but who waits for that task."""
 ENDED_BADLY = {"failed": "rejected", "lost": "stalled", "crashed": "stalled", "put-off": "limited"}
 """Ends of a run that are told, and the word of status for each."""
 
@@ -94,8 +100,9 @@ class Story:
                     self._limited.setdefault(data["session"], "")
 
     def _warns(self, alert: str, data: Json) -> str | None:
-        """Return the line for an alert; that a task is blocked is told by its own event."""
-        if data["type"] == AlertKind.TASK_BLOCKED:
+        """Return the line for an alert about one of ours, or about all; that a task is blocked its own event tells."""
+        is_others = data["type"] in OF_ONE_TASK and data.get("task") not in (None, *self.ids)
+        if is_others or data["type"] == AlertKind.TASK_BLOCKED:
             return None
         return f"{paint('limited' if data['type'] in PASSING else 'needs-you', 9)} {plain(data['message'])}"
 
