@@ -112,7 +112,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most dollars that a run, a task, a session (in a day) and all together (in a day) may spend; 0: no limit."""
+    """The most dollars that a run, a task, a session and all together may spend, a session and all in a day; 0: any."""
 
     run: float = 0.0
     task: float = 0.0

@@ -100,6 +100,11 @@ def test_what_an_older_covey_wrote_is_known_as_its_own(
         assert _written(project, "trunk") == (text if is_ours else None)
 
 
+def test_the_older_form_is_the_one_that_was_written() -> None:
+    written = Path(__file__).with_name("older_covey.toml").read_text()
+    assert _older_toml("trunk", "make test", ["codex"]) == written, "a description of a setting is part of the form"
+
+
 APPENDED = """
 [agents.mine]
 command = ["bash", "{body_file}"]

@@ -132,6 +132,8 @@ def test_a_gate_whose_tests_fail_names_the_last_error_and_what_may_explain_it() 
         ("=== short test summary info ===\nFAILED tests/test_a.py::test_a\n=== 1 failed, 2 passed in 0.02s ===\n"
          "make: *** [Makefile:2: test] Error 1\n", "FAILED tests/test_a.py::test_a"),
         ("ValueError: bad option\nno tests ran in 0.01s\n", "ValueError: bad option"),
+        ("....F\n1 failed, 4 passed in 0.1s\n", "1 failed, 4 passed in 0.1s"),
+        ("1 failed in 0.1s\n", "1 failed in 0.1s"),
     ],
 )  # fmt: skip
 def test_a_line_that_tells_of_an_error_is_named_before_one_that_sums_up(output: str, error: str) -> None:

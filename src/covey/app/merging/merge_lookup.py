@@ -68,8 +68,9 @@ def may_run_no_test(call: Call, gate: Gate) -> bool:
 def _was_approved_since(call: Call, merge: Merge) -> bool:
     """Say whether a person approved work that had not landed before because no test was run with it."""
     before = [each for each in call.tx.merges_of(merge.task) if each.ordinal < merge.ordinal] if merge.approved else []
-    failed = (gate for each in before for gate in call.tx.gates_of(each.id, MAX_GATES_LOOKED_AT))
-    return any(gate.step == NO_TEST_STEP for gate in failed)
+    failed = ((each.id, gate) for each in before for gate in call.tx.gates_of(each.id, MAX_GATES_LOOKED_AT))
+    # Alone: in a group it may have been another's work that had no test.
+    return any(gate.step == NO_TEST_STEP and gate.merges == (each,) for each, gate in failed)
 
 
 def failed_in(call: Call, flake: Flake) -> str:

@@ -57,6 +57,8 @@ CLEAN_UP_S = 60.0
 """Seconds that sessions have to put their work in safety and go."""
 MAX_STARTS = 8
 """How often a daemon that ended under a run is started again before the run gives up."""
+MAX_HELD_LOOKED_AT = 1000
+"""Tasks at work among which ours are looked for."""
 MAX_NAMED = 10
 """Tasks or sessions that a sentence names."""
 LANDED, NOT_ALL, INTERRUPTED = 0, 1, 130
@@ -185,10 +187,11 @@ class Batch:
         with _undisturbed():
             _add(order, client, self.name, self.ids)
         self._story.ids.update(self.ids)
-        shown = [client.ask("task.show", {"id": task}).value for task in self.ids]
-        if self.ids and not any(task["status"] not in ("done", "dropped", "blocked") for task in shown):
+        if self.ids and not _any_waits(client, self.ids):
             return 0
-        self._busy = [task for task in shown if task["status"] == "doing"]
+        if self.ids:
+            held = client.ask("task.list", fields={"status": "doing", "limit": MAX_HELD_LOOKED_AT}).value
+            self._busy = [task for task in held if task["id"] in self._story.ids]
         count = max(1, min(args.sessions or settings.sessions.count, len(self.ids) or order.waiting, order.room))
         with _undisturbed():
             fields: Json = {"name": self.name, "sessions": count, "all": not args.tasks}
@@ -392,6 +395,12 @@ def _is_path(word: str) -> bool:
     if word.startswith(("/", "./", "../")):
         return True
     return " " not in word and not any(each.isalpha() and not each.isupper() and not each.islower() for each in word)
+
+
+def _any_waits(client: Client, ids: list[str]) -> bool:
+    """Say whether there is anything to work on among some tasks."""
+    shown = (client.ask("task.show", {"id": task}).value for task in ids)
+    return any(task["status"] not in ("done", "dropped", "blocked") for task in shown)
 
 
 def _waits_for(busy: list[Json]) -> str:

@@ -54,7 +54,7 @@ def up(args: argparse.Namespace, client: Client) -> int:
             command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
             os.execv(command[0], command)
         said, own = have(project, _command(project, args))
-    if not own:
+    if not own and not args.json:  # a script that asks for the address has no use for it
         tell_other_path(project)
     if dead and own and not args.json:
         print(obituary(client))

@@ -113,10 +113,11 @@ def error_line(text: str) -> str:
     parts = told(text)
     said = [line.strip() for line in (*parts.errors, *parts.tail)]
     telling = [line for line in said if line and not _NOISE(line)]
-    errors = [line for line in telling if line in {each.strip() for each in parts.errors}]
+    worded = [line for line in telling if _SUMMARY(line) is None]
+    errors = [line for line in worded if line in {each.strip() for each in parts.errors}]
     missing = [line for line in said if is_missing(line) and not (errors and _RAN_NONE(line))]
     install = [line for line in said if _NPM(line) is not None]
-    return (missing[:1] or errors or telling or install or [*parts.first[:1], ""])[-1][:MAX_LINE_CHARS]
+    return (missing[:1] or errors or worded or telling or install or [*parts.first[:1], ""])[-1][:MAX_LINE_CHARS]
 
 
 def is_missing(line: str) -> bool:
@@ -194,9 +195,10 @@ _ERROR = _rule(
 _NOISE = _rule(
     r"^make(?:\[\d+\])?: (?:\*\*\*|Entering|Leaving)|^npm (?:ERR!|error|notice|warn)|ELIFECYCLE|^error Command failed"
     r"|^error: [Rr]ecipe |^info Visit |^Traceback \(most|^\[\.\.\.\]$|^[-=_ *]+$|^OSError: .*Broken pipe"
-    r"|^=+ .+ =+$|^\d+ (?:failed|errors?|passed)\b.* in [\d.]+s"
 )
-"""What only tells that a command failed which told why itself, and headings."""
+"""What only tells that a command failed which told why itself."""
+_SUMMARY = _rule(r"^=+ .+ =+$|^\d+ (?:failed|errors?|passed)\b.* in [\d.]+s|^(?!.*[A-Za-z]{3})")
+"""What sums up, heads, or has no word in it: it says most where nothing else is said."""
 _RAN_NONE = _rule(
     r"no tests? ran|collected 0 items$|No tests? (?:were )?(?:found|executed)|Ran 0 tests|NO TESTS RAN"
     r"|No test files found|error: no test"

@@ -20,7 +20,7 @@ PUSH = "push"
 """What a session's git asks for before it pushes: a remote and refs."""
 _QUOTED = re.compile(r"['\"]")
 _WORD = re.compile(r"[\w@%+=:,./-]+")
-_INTERPRETERS = ("python", "python3", "node", "ruby", "perl", "php", "sh", "bash", "zsh", "deno", "bun", "lua")
+_INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|php|sh|bash|zsh|dash|deno|bun|lua[\d.]*")
 _RUN_OTHERS = (
     "env", "xargs", "nohup", "nice", "ionice", "timeout", "time", "setsid", "stdbuf", "command", "exec", "eval", "sudo",
     "doas", "watch", "parallel", "strace", "ltrace", "script", "chroot", "unshare", "flock",
@@ -30,7 +30,7 @@ _CHAINED = re.compile(r"[;&|`$()<>\n\\]")
 """What makes more than one command of a line, or another command than it seems."""
 
 
-_OPTION = re.compile(r"-(?!m$)\w*")
+_OPTION = re.compile(r"-(?!m$).*", re.DOTALL)
 """What lets an interpreter run any text or file that follows, or that it is sent; `-m` names a module."""
 
 
@@ -147,11 +147,17 @@ def offered(tool: str, about: str) -> Offer | None:
     if not words or _CHAINED.search(" ".join(words)):
         return None
     rule = " ".join(words)
-    if words[0] in _INTERPRETERS and (len(words) == 1 or _OPTION.fullmatch(words[1])):
+    if _INTERPRETER.fullmatch(words[0]) and (len(words) == 1 or _OPTION.fullmatch(words[1])):
         return Offer(rule, f"any program in the language of {words[0]}, which can do whatever you can")
-    if words[0] in _RUN_OTHERS and len(words) == 1:
+    if words[0] in _RUN_OTHERS and all(map(_runs_on, words[1:])):
         return Offer(rule, f"any program at all: {words[0]} runs what follows it, which can do whatever you can")
     return Offer(rule, f"every command that begins with {rule}, whatever follows")
+
+
+def _runs_on(word: str) -> bool:
+    """Say whether a program that runs others still runs any of them with this word before it."""
+    is_name = word in _RUN_OTHERS or _INTERPRETER.fullmatch(word) is not None
+    return is_name or "=" in word or re.fullmatch(r"[\d.]+[smhd]?", word) is not None
 
 
 def _first(command: shell.Command) -> list[str]:
@@ -161,7 +167,7 @@ def _first(command: shell.Command) -> list[str]:
     texts = list(command.texts)
     if tests := safe_commands.runner_of(command.texts):
         return list(tests)  # whatever files and filters it is given: the next test is another
-    if texts[0] in _INTERPRETERS:
+    if _INTERPRETER.fullmatch(texts[0]):
         return texts[:3] if texts[1:2] == ["-m"] else texts[:2]
     return texts[:2] if len(texts) > 1 and command.words[1].plain and not texts[1].startswith("-") else texts[:1]
 

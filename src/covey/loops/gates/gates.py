@@ -346,8 +346,12 @@ class Gates:
 
     def _count_tests_of(self, run: str) -> int | None:
         """Return how many tests a step ran, as the end of its output says; None if that does not say."""
-        data, _ = self.runtime.runner.output(run, max(self.runtime.runner.look(run).size - COUNTED_TAIL_BYTES, 0))
-        return test_counts.count("\n".join(failures.clean(line) for line in data.split(b"\n")))
+        size = self.runtime.runner.look(run).size
+        data, _ = self.runtime.runner.output(run, max(size - COUNTED_TAIL_BYTES, 0))
+        count = test_counts.count("\n".join(failures.clean(line) for line in data.split(b"\n")))
+        if count == 0 and size > COUNTED_TAIL_BYTES:
+            return None  # What it printed before may tell of tests.
+        return count
 
     def _gone(self, test: GateUnderWay) -> str:
         """Return what is wrong if a check deleted most of what it was to test."""

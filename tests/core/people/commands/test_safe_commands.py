@@ -404,6 +404,11 @@ def test_a_rule_is_offered_that_says_what_it_would_allow(command: str, rule: str
         ("ls | xargs rm", "every command that begins with xargs rm"),
         ("ls | xargs -n 1 rm", "any program at all"),
         ("sudo -n ls", "any program at all"),
+        ("timeout 60 rm x", "any program at all"),
+        ("env A=1 rm x", "any program at all"),
+        ("env python x.py", "any program at all"),
+        ("python3.11 -c 1", "any program in the language of python3.11"),
+        ("node --eval 1", "any program in the language of node"),
     ],
 )
 def test_a_rule_that_lets_anything_run_says_so(command: str, allows: str) -> None:
