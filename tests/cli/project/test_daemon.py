@@ -415,7 +415,7 @@ OTHER_PATH = re.compile(
     r"covey up here change that\.\n"
 )
 USING_PATH = (
-    ("up", "--json"),
+    ("up",),
     ("init", "--check"),
     ("session", "new", "ada", "--agent", "scripted", "--start"),
     ("session", "start", "ada"),
@@ -433,6 +433,7 @@ def test_a_shell_with_another_path_than_the_daemon_s_is_told_so(served: Shell, t
         assert len(OTHER_PATH.findall(done.stderr)) == 1, (words, done)
         assert "another PATH" not in done.stdout
     assert "another PATH" not in served.run("task", "list").stderr
+    assert served.run("up", "--json").stderr == "", "a script asks for the address"
     file = find(served.folder).daemon_file
     said = file.read_text()
     older = json.loads(said)
