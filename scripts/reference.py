@@ -26,11 +26,9 @@ from covey.app.verbs import VERBS, Verb
 from covey.cli import main as main_module
 from covey.cli.board.task import NOTHING_WAITS_EXIT
 from covey.core.events import noun
-from covey.core.history.origins import PRIVATE
-from covey.core.nouns import KINDS
+from covey.core.nouns import AUDIENCES, KINDS, PRIVATE
 from covey.core.people.alerts import AlertKind
 from covey.core.people.rights import OWNER_ONLY, Asker
-from covey.core.people.visibility import AUDIENCES
 from covey.core.settings import meaning
 from covey.core.texts import INLINE_BYTES, Blob
 from covey.web import openapi

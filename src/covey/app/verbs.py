@@ -61,7 +61,7 @@ class Verb:
 HOMES = {
     "people.mail": "mail.send mail.inbox mail.show mail.read mail.ack",
     "costs.costs": "cost.list",
-    "history.log": "log.list alert.list",
+    "history.log": "log.list alert.list trail.list",
     "fleet.sessions": "session.list session.new session.token",
     "board.task_verbs": "task.list task.add task.deps task.edit task.claim task.next task.renew task.handin"
     " task.release task.block task.drop",
@@ -91,7 +91,6 @@ HOMES = {
     "settings": "settings.show",
     "status": "status",
     "fleet.session_control": "session.why session.send session.attach session.giveback session.terminal",
-    "history.activity": "trail.list",
     "history.timeline": "strip.list",
     "board.waiting": "wait.list task.show",
     "people.egress_rules": "push.ask",

@@ -1,7 +1,8 @@
 """Every noun of the log, registered once.
 
 From its entry here follow the catalogue of events, the fold of the log, the tables of the store, the topics of the
-stream, who sees its events, the hint when one is not found, and the reference pages. A row that keeps all that its
+stream, who sees its events and which of their texts no export has, which long texts are still needed, the hint when one
+is not found, and the reference pages. A row that keeps all that its
 first event says inherits from that event, and begins as `begun` says. An event that was read from the log holds only
 what was written, and its class the defaults: so `vars` of it makes a row with the same defaults, and is of no use for
 `replace`.
@@ -10,7 +11,7 @@ what was written, and its class the defaults: so `vars` of it makes a row with t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import Field, field
 from enum import StrEnum
 from functools import cached_property
@@ -51,6 +52,25 @@ class Audience(StrEnum):
     EVERYONE = "every session"
     CONCERNED = "those concerned"
     OWNER = "the owner"
+
+
+MAIL, PROMPTS = "mail", "prompts"
+"""What has to be asked for to be part of an export."""
+
+
+@dataclass(frozen=True)
+class LongText:
+    """A column of a noun in which a text may stand that is kept aside by its hash, and how long that is needed."""
+
+    column: str
+    task: str = ""
+    """The column that names the task until whose end it is."""
+    young: str = ""
+    """The column that says since when it is there, if it is while that is not long ago."""
+    removed: str = ""
+    """The column that ends all need of it."""
+    is_sure: bool = False
+    """No older version ever removed one too soon, so that one which is missing is damage."""
 
 
 # What is found by, beside the rows that events tell of
@@ -122,6 +142,13 @@ class Noun(Generic[R]):
     topic: str = "log"
     """What a page that follows the stream is told to read again."""
     audience: Audience = Audience.EVERYONE
+    audiences: Mapping[str, Audience] = field(default_factory=dict)
+    """Those of events, by their second word, that have another one."""
+    concerns: Callable[[Any], Collection[str | None]] = lambda row: (row.session,)
+    """Returns the sessions, or the addresses of mail, whose business a row is."""
+    private: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    """By the second word of an event: what has to be asked for to have these fields of it in an export."""
+    texts: tuple[LongText, ...] = ()
     word: str = ""
     """What one of them is called, if not by the noun."""
     listed: str = ""
@@ -226,6 +253,8 @@ NOUNS: tuple[Noun[Any], ...] = (
             Folded("counts", CountRow, ("status",)),
             Folded("ids", IdRow, ("prefix",)),
         ),
+        private={"added": (PROMPTS, ("body",)), "edited": (PROMPTS, ("body",))},
+        texts=(LongText("body", task="id", is_sure=True), LongText("result", task="id", is_sure=True)),
         topic="board", listed="covey task list",
     ),
     Noun(
@@ -234,6 +263,8 @@ NOUNS: tuple[Noun[Any], ...] = (
         rows=Folded("sessions", sessions.Session, ("name",)),
         first=whoever(sessions.first), apply=sessions.apply,
         besides={events.Minted: _nothing},
+        audiences={"changed": Audience.CONCERNED, "rescued": Audience.CONCERNED},  # its evidence: what it was told
+        concerns=lambda row: (row.name,),
         topic="sessions", listed="covey session list",
     ),
     Noun(
@@ -259,6 +290,7 @@ NOUNS: tuple[Noun[Any], ...] = (
         events=words(questions.Event),
         rows=Folded("questions", questions.Question),
         first=begun(questions.Question, "asked"), apply=questions.apply,
+        private={"answered": (MAIL, ("text",))},
         topic="questions", audience=Audience.CONCERNED, listed="covey inbox",
     ),
     Noun(
@@ -273,6 +305,7 @@ NOUNS: tuple[Noun[Any], ...] = (
         events=words(proposals.Event),
         rows=Folded("proposals", proposals.Proposal),
         first=begun(proposals.Proposal, "made"), apply=proposals.apply,
+        private={"made": (PROMPTS, ("asked", "was"))},
         topic="proposals", audience=Audience.CONCERNED, listed="covey proposal list",
     ),
     Noun(
@@ -302,6 +335,8 @@ NOUNS: tuple[Noun[Any], ...] = (
         first=begun(mail.Message, "sent", "sender"),
         besides={mail.Read: _read, mail.Acked: _read, mail.Delivered: _read},
         also=(Folded("readings", mail.Reading, ("message", "reader")),),
+        concerns=lambda row: (row.sender, row.to),
+        private={"sent": (MAIL, ("subject", "text"))}, texts=(LongText("text", young="sent"),),
         topic="mail", audience=Audience.CONCERNED, word="message", listed="covey mail inbox --all",
     ),
     Noun(
@@ -309,6 +344,10 @@ NOUNS: tuple[Noun[Any], ...] = (
         events=words(comments.Event),
         rows=Folded("comments", comments.Comment),
         first=begun(comments.Comment, "written", "author"), apply=whoever(comments.apply),
+        audiences=dict.fromkeys(("written", "edited", "removed"), Audience.OWNER),  # a draft; what was sent is mail
+        concerns=lambda row: (row.to,),
+        private={"written": (MAIL, ("text",)), "edited": (MAIL, ("text",))},
+        texts=(LongText("text", task="task", young="written", removed="removed"),),
         topic="comments", audience=Audience.CONCERNED,
     ),
     Noun(
@@ -370,6 +409,12 @@ _BY_ROW: dict[type[Any], Noun[Any]] = {noun.rows.row: noun for noun in NOUNS if 
 BY_NAME: dict[str, Noun[Any]] = {noun.name: noun for noun in NOUNS}
 KINDS: dict[str, type[Any]] = {f"{noun.name}.{word}": event for noun in NOUNS for word, event in noun.events.items()}
 NAMES: dict[type[Any], str] = {event: kind for kind, event in KINDS.items()}
+AUDIENCES: dict[str, Audience] = {
+    f"{noun.name}.{word}": noun.audiences.get(word, noun.audience) for noun in NOUNS for word in noun.events
+}
+PRIVATE: dict[str, tuple[str, tuple[str, ...]]] = {
+    f"{noun.name}.{word}": kept for noun in NOUNS for word, kept in noun.private.items()
+}
 TABLES: tuple[Folded[Any], ...] = tuple(table for noun in NOUNS for table in noun.tables)
 
 

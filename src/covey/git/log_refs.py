@@ -23,7 +23,8 @@ from typing import Any
 import msgspec
 
 from covey.core.events import FIRST, Event, digest
-from covey.core.history.origins import IMPORT_AGAIN_HINT, MAIL, PRIVATE, PROMPTS, Line, follow
+from covey.core.history.origins import IMPORT_AGAIN_HINT, Line, follow
+from covey.core.nouns import MAIL, PRIVATE, PROMPTS
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import objects, refs
 from covey.git.candidates.candidates import Author, commit_tree, resolve

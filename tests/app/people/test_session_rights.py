@@ -13,10 +13,8 @@ from covey.app.verbs import VERBS
 from covey.core import rate_limits
 from covey.core.board.tasks import Added, Edited
 from covey.core.events import Event
-from covey.core.nouns import KINDS, Audience
-from covey.core.people import visibility
-from covey.core.people.rights import is_vouched_for
-from covey.core.people.visibility import AUDIENCES
+from covey.core.nouns import AUDIENCES, KINDS, Audience
+from covey.core.people.rights import is_vouched_for, visible
 from covey.errors import Denied, Refused, TooMany
 from tests.worlds.boards import OWNER, Principal, World
 
@@ -331,14 +329,14 @@ def test_what_an_event_says_is_seen_only_by_whom_it_concerns(
     kind: str, actor: str, viewer: str, concerned: set[str]
 ) -> None:
     event = Event(1, 1.0, actor, kind, "x", '{"text":"secret"}', "key", b"")
-    shown = visibility.visible(event, viewer, concerned)
+    shown = visible(event, viewer, concerned)
     allowed = (
         viewer == actor
         or AUDIENCES[kind] is Audience.EVERYONE
         or (AUDIENCES[kind] is Audience.CONCERNED and viewer in concerned)
     )
     assert ("secret" in shown.data) is allowed
-    assert visibility.visible(event, None, ()) == event
+    assert visible(event, None, ()) == event
     assert (shown.seq, shown.kind, shown.actor, shown.prev) == (event.seq, event.kind, event.actor, event.prev)
 
 

@@ -1,44 +1,132 @@
-"""The verbs that read the log: events and alerts."""
+"""The verbs that read the log: events, the same told in sentences, and alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import Annotated
 
-from msgspec import Raw
+import msgspec
+from msgspec import Meta, Raw, Struct
 
 from covey.app.context import Call
-from covey.app.shapes.history.log import AlertRow, EventRow, ListAlerts, ListEvents
+from covey.app.shapes.forms import ONE_LINE, Answered, Asked, Json, Limit, Name, Seq, TaskId, form
 from covey.app.verbs import verb
 from covey.core.events import Event, noun
-from covey.core.nouns import BY_NAME, KINDS, Audience, missing
-from covey.core.people.comments import Comment
-from covey.core.people.mail import Message, addresses
-from covey.core.people.rights import PARTLY
-from covey.core.people.visibility import AUDIENCES, visible
+from covey.core.history.activity import sentence
+from covey.core.nouns import AUDIENCES, BY_NAME, KINDS, Audience, missing
+from covey.core.people.mail import addresses
+from covey.core.people.rights import PARTLY, visible
 from covey.errors import Invalid
+
+Kinds = Annotated[str, Meta(max_length=1000)]
+Moment = Annotated[float, Meta(ge=0, le=1e11)]
+
+
+class ListEvents(Asked, frozen=True, kw_only=True):
+    """A part of the log; a kind that ends in a dot takes all of its kind, `newest` the last that fit."""
+
+    after: Seq = 0
+    before: Seq | None = None
+    kind: (
+        Annotated[str, form(r"[a-z_]+\.[a-z_]*", "must be a kind of event, such as task.claimed", max_length=64)] | None
+    ) = None
+    subject: Annotated[str, form(r"[^\x00-\x1f\x7f]+", ONE_LINE, min_length=1, max_length=200)] | None = None
+    actor: Name | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: Limit = 200
+    newest: bool = False
+    origin: Annotated[str, form(r"[0-9a-f]{32}", "must be the id of a log")] | None = None
+
+
+class ListTrail(ListEvents, frozen=True, kw_only=True):
+    """A part of the log: `session` and `task` take all that has to do with one.
+
+    `kinds` are several kinds with commas between them, `without` are those that are left out.
+    """
+
+    session: Name | None = None
+    task: TaskId | None = None
+    kinds: Kinds | None = None
+    without: Kinds | None = None
+
+
+class ListAlerts(Asked, frozen=True, kw_only=True):
+    """A part of the alerts, the newest first."""
+
+    limit: Limit = 100
+
+
+class EventRow(Answered, frozen=True, kw_only=True):
+    """One event of the log; `prev` is the hash of the one before, in hex."""
+
+    seq: int
+    time: float
+    actor: str
+    kind: str
+    subject: str
+    data: Json
+    key: str | None
+    prev: str
+
+
+class TrailRow(Struct, frozen=True, kw_only=True):
+    """One event as a sentence, and the task that it has to do with, if it is one."""
+
+    seq: int
+    time: float
+    actor: str
+    kind: str
+    subject: str
+    text: str
+    task: str | None = None
+
+
+class AlertRow(Answered, frozen=True, kw_only=True):
+    """Something a person should know."""
+
+    id: str
+    type: str
+    session: str | None
+    message: str
+    task: str | None
+    raised: float
 
 
 @verb("log.list", "GET /api/log", ListEvents, list[EventRow], may=PARTLY)
 def list_events(call: Call, asked: ListEvents) -> list[EventRow]:
     """List events in the order of the log, filtered; a session sees of others only what it needs."""
-    check_kind(asked.kind)
-    check_origin(call, asked.origin)
-    found = call.tx.events(**{name: getattr(asked, name) for name in asked.__struct_fields__})
-    return [event_row(for_eyes_of(call, event)) for event in found]
+    return [event_row(event) for event in _found(call, asked, _kinds(asked.kind), [])]
 
 
-def check_origin(call: Call, log: str | None) -> None:
-    """Refuse a log that was never imported, and any but ours to a session."""
-    if log is None:
-        return
-    call.only_owner("read the logs of other origins")
-    if call.tx.end_of_origin(log) is None:
-        raise missing("imported log", log)
+@verb("trail.list", "GET /api/trail", ListTrail, list[TrailRow], may=PARTLY)
+def tell(call: Call, asked: ListTrail) -> list[TrailRow]:
+    """Tell events in sentences in the order of the log, filtered; a session sees of others only what it needs."""
+    if asked.origin is not None and (asked.session is not None or asked.task is not None):
+        raise Invalid("Only our own log knows what belongs to a session or a task.", hint="Ask by actor or subject.")
+    found = _found(call, asked, _kinds(asked.kinds) + _kinds(asked.kind), _kinds(asked.without))
+    tasks = {} if asked.origin is not None else call.tx.tasks_of({event.subject for event in found})
+    return [_told(event, tasks) for event in found]
 
 
-def check_kind(kind: str | None) -> None:
+def _kinds(text: str | None) -> list[str]:
+    return [kind for kind in (text or "").split(",") if kind]
+
+
+def _found(call: Call, asked: ListEvents, kinds: list[str], without: list[str]) -> list[Event]:
+    """Return events as who asks may see them; a kind that there is not is refused, and a log that was not imported."""
+    for kind in (*kinds, *without):
+        _check_kind(kind)
+    if asked.origin is not None:
+        call.only_owner("read the logs of other origins")
+        if call.tx.end_of_origin(asked.origin) is None:
+            raise missing("imported log", asked.origin)
+    wanted = {name: getattr(asked, name) for name in asked.__struct_fields__ if name != "kind"}
+    return [for_eyes_of(call, event) for event in call.tx.events(**wanted | {"kinds": kinds, "without": without})]
+
+
+def _check_kind(kind: str) -> None:
     """Refuse a kind of event that there is not; one that ends in a dot stands for all of its noun."""
-    if kind is None or kind in KINDS or (kind.endswith(".") and any(name.startswith(kind) for name in KINDS)):
+    if kind in KINDS or (kind.endswith(".") and any(name.startswith(kind) for name in KINDS)):
         return
     import difflib  # only a typo needs it
 
@@ -51,31 +139,13 @@ def check_kind(kind: str | None) -> None:
 
 
 def for_eyes_of(call: Call, event: Event) -> Event:
-    """Return an event as who asks may see it."""
-    if call.who.session is None:
-        return event
-    return visible(event, call.who.session, _concerned(call, event, call.who.session))
-
-
-def _concerned(call: Call, event: Event, viewer: str) -> Collection[str]:
-    """Return the names of the sessions whose business an event is; of a message to many, the viewer if it gets it."""
-    match noun(event.kind):
-        case "session":
-            return (event.subject,)
-        case "mail":
-            message = call.tx.get(Message, event.subject)
-            if message is None:
-                return ()
-            to = viewer if message.to in addresses(viewer, call.known(viewer).role) else message.to
-            return (message.sender, to)
-        case "comment":
-            comment = call.tx.get(Comment, event.subject)
-            return () if comment is None or comment.to is None else (comment.to,)
-    kept = BY_NAME[noun(event.kind)].rows
-    if kept is None or AUDIENCES[event.kind] is not Audience.CONCERNED:
-        return ()
-    row = call.tx.get(kept.row, event.subject)
-    return () if row is None or row.session is None else (row.session,)
+    """Return an event as who asks may see it; what was sent to many is the business of each who gets it."""
+    viewer, told = call.who.session, BY_NAME[noun(event.kind)]
+    concerned: list[str | None] = []
+    if viewer is not None and told.rows is not None and AUDIENCES[event.kind] is Audience.CONCERNED:
+        row, own = call.tx.get(told.rows.row, event.subject), addresses(viewer, call.known(viewer).role)
+        concerned = [] if row is None else [viewer if to in own else to for to in told.concerns(row)]
+    return visible(event, viewer, concerned)
 
 
 @verb("alert.list", "GET /api/alerts", ListAlerts, list[AlertRow], may=PARTLY)
@@ -87,3 +157,18 @@ def list_alerts(call: Call, asked: ListAlerts) -> list[AlertRow]:
 def event_row(event: Event) -> EventRow:
     """Return an event as it is answered."""
     return EventRow.of(event, data=Raw(event.data), prev=event.prev.hex())
+
+
+def _told(event: Event, tasks: dict[str, str]) -> TrailRow:
+    data = msgspec.json.decode(event.data)
+    named = data.get("task")
+    task = named if isinstance(named, str) else tasks.get(event.subject)
+    return TrailRow(
+        seq=event.seq,
+        time=event.time,
+        actor=event.actor,
+        kind=event.kind,
+        subject=event.subject,
+        text=sentence(event.kind, event.actor, event.subject, data),
+        task=event.subject if event.kind.startswith("task.") else task,
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from covey.app.context import Call
+from covey.app.history.log import Moment
 from covey.app.shapes.forms import Asked, Name
 from covey.app.verbs import verb
 from covey.core.fleet.runs import Outcome
@@ -25,8 +24,6 @@ RUNS = 500
 TURNS = 1000
 """Turns of one session beyond which not every one is read."""
 EVIDENCE = 120
-
-Moment = Annotated[float, Meta(ge=0, le=1e11)]
 
 
 class ListStrips(Asked, frozen=True, kw_only=True):

@@ -30,7 +30,8 @@ from covey.cli.frame.output import ProgressLine
 from covey.core.events import FIRST, Event
 from covey.core.figures import one
 from covey.core.figures import size as bytes_of
-from covey.core.history.origins import IMPORT_AGAIN_HINT, MAIL, PROMPTS, Line
+from covey.core.history.origins import IMPORT_AGAIN_HINT, Line
+from covey.core.nouns import MAIL, PROMPTS
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.git import log_refs
 from covey.git.project import Project

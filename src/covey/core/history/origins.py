@@ -1,4 +1,4 @@
-"""Logs of other origins: what stays at home when a log is exported, and what continues one that was imported."""
+"""Logs of other origins: what continues one that was imported."""
 
 from __future__ import annotations
 
@@ -7,20 +7,6 @@ import json
 from covey.core.events import Event, digest
 from covey.errors import Refused
 from covey.values import dataclass
-
-MAIL = "mail"
-PROMPTS = "prompts"
-PRIVATE: dict[str, tuple[str, tuple[str, ...]]] = {
-    "mail.sent": (MAIL, ("subject", "text")),
-    "comment.written": (MAIL, ("text",)),
-    "comment.edited": (MAIL, ("text",)),
-    "question.answered": (MAIL, ("text",)),
-    "proposal.made": (PROMPTS, ("asked", "was")),
-    "task.added": (PROMPTS, ("body",)),
-    "task.edited": (PROMPTS, ("body",)),
-}
-"""By kind of event: what has to be asked for to include these fields of it in an export."""
-
 
 IMPORT_AGAIN_HINT = (
     "If its origin exported it again: covey log import --again --from REMOTE takes it in from its beginning."

@@ -1,13 +1,16 @@
-"""Who may do what: the rights of the owner, of a session on what is its own and on what is another's, and of a role."""
+"""Who may do and see what: rights of the owner, of a session on its own and on what is another's, and of a role."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from covey.core import globs
 from covey.core.board.tasks import WAITING, Added, Edited, Status, Task
+from covey.core.events import Event
 from covey.core.fleet.sessions import COVEY, OWNER
+from covey.core.nouns import AUDIENCES, Audience
 from covey.values import dataclass
 
 
@@ -171,6 +174,22 @@ def is_for_a_reader(story: Iterable[tuple[str, Added | Edited]], *, reverts: boo
         if isinstance(event, Added) or event.body is not None
     ]
     return wrote[-1:] == [COVEY]
+
+
+WITHHELD = "{}"
+"""What stands for the data of an event that its reader may not see."""
+
+
+def visible(event: Event, viewer: str | None, concerned: Collection[str | None]) -> Event:
+    """Return an event as a viewer may see it; the owner (None) and whoever did it see all of it.
+
+    That something happened is always seen; what it was, only by those whose business it is: `concerned`.
+    """
+    if viewer is None or event.actor == viewer or AUDIENCES[event.kind] is Audience.EVERYONE:
+        return event
+    if AUDIENCES[event.kind] is Audience.CONCERNED and viewer in concerned:
+        return event
+    return replace(event, data=WITHHELD, key=None)
 
 
 def is_everything(patterns: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from covey.core.events import FIRST, Begun, Event, Rebuilt, digest
 from covey.core.fleet.sessions import COVEY
 from covey.core.fold import State
 from covey.core.history.origins import Line, follow
-from covey.core.nouns import KINDS, Row
+from covey.core.nouns import KINDS, NOUNS, Row
 from covey.core.texts import Blob
 from covey.errors import CoveyError, NotFound, Refused, Unavailable
 from covey.store.engine import rows
@@ -287,11 +287,15 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
         if (hashlib.sha256(text).hexdigest(), len(text)) != (name, size):
             report.add(f"blobs {_short(name)}: the text does not have this hash and size.")
         kept.add(name)
-    for task in state.tables["tasks"].values():
-        if task.status not in tasks.ENDED:
-            for text in (task.body, task.result):  # of comments, older versions removed long texts too soon
-                if isinstance(text, Blob) and text.sha256 not in kept:
-                    report.add(f"blobs {text.sha256}: a long text of {task.id} is missing.")
+    for noun in NOUNS:
+        sure = [text for text in noun.texts if text.is_sure]
+        for row in state.tables[noun.rows.name].values() if sure and noun.rows is not None else ():
+            for text in sure:
+                long, task = getattr(row, text.column), state.tables["tasks"].get(getattr(row, text.task))
+                if task is None or task.status in tasks.ENDED:
+                    continue
+                if isinstance(long, Blob) and long.sha256 not in kept:
+                    report.add(f"blobs {long.sha256}: a long text of {task.id} is missing.")
 
 
 def _check_origins(db: Db, report: Report) -> None:

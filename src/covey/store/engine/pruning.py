@@ -6,6 +6,7 @@ import msgspec
 
 from covey.core.events import Pruned
 from covey.core.fleet.sessions import COVEY
+from covey.core.nouns import NOUNS
 from covey.core.texts import Blob
 from covey.store.tx import Tx
 
@@ -46,16 +47,13 @@ def prunable(tx: Tx, *, keep_days: float, keep_megabytes: float) -> list[tuple[s
 
 
 def _needed(tx: Tx, since: float) -> set[str]:
-    """Return the hashes of the long texts that are in use; a new noun that keeps long texts adds its own here."""
-    is_open = "status NOT IN ('done', 'dropped')"
-    found = [
-        *tx.db.rows(f"SELECT body FROM tasks WHERE {is_open} AND substr(body, 1, 1) = '{{'"),
-        *tx.db.rows(f"SELECT result FROM tasks WHERE {is_open} AND substr(result, 1, 1) = '{{'"),
-        *tx.db.rows("SELECT text FROM messages WHERE substr(text, 1, 1) = '{' AND sent >= ?", (since,)),
-        *tx.db.rows(
-            "SELECT text FROM comments WHERE removed IS NULL AND substr(text, 1, 1) = '{'"
-            f" AND (written >= ? OR task IN (SELECT id FROM tasks WHERE {is_open}))",
-            (since,),
-        ),
-    ]
-    return {_blob.decode(text).sha256 for (text,) in found}
+    """Return the hashes of the long texts that are in use, as the nouns say."""
+    found: set[str] = set()
+    for table, text in ((noun.rows.name, text) for noun in NOUNS if noun.rows is not None for text in noun.texts):
+        needs = [f"{text.task} IN (SELECT id FROM tasks WHERE status NOT IN ('done', 'dropped'))"] if text.task else []
+        needs += [f"{text.young} >= ?"] if text.young else []
+        kept = f" AND {text.removed} IS NULL" if text.removed else ""
+        asked = f"SELECT {text.column} FROM {table} WHERE substr({text.column}, 1, 1) = '{{'{kept}"
+        values = (since,) if text.young else ()
+        found |= {_blob.decode(each).sha256 for each in tx.column(f"{asked} AND ({' OR '.join(needs)})", values)}
+    return found

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from covey.app.history.log import EventRow
 from covey.app.shapes.board.waits import SessionWait
 from covey.app.shapes.forms import Answered, Asked, Name
-from covey.app.shapes.history.log import EventRow
 from covey.core.fleet import sessions
 from covey.core.people.permits import PermissionLevel
 
