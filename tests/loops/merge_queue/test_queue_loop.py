@@ -12,6 +12,7 @@ import pytest
 
 from covey.core.merging.merges import Merge, MergeState
 from covey.core.merging.queue.train import Cancel
+from covey.loops.merge_queue.foreign_commits import ForeignCommit, ForeignOutcome
 from covey.loops.merge_queue.main_branch import MainBranch, MainPosition
 from covey.loops.merge_queue.queue_loop import Queue
 from covey.loops.merge_queue.queue_state import RestartQueue
@@ -160,7 +161,7 @@ def _bring_in(yard: Yard, queue: Queue, theirs: str) -> None:
         line = await queue.main.look()
         assert line is not None
         await queue.remote.bring_in(line, theirs)
-        probe = queue.probes.probe
+        probe = queue.foreign.probe
         if probe is None or probe.task is None or probe.is_over():
             return False
         await probe.task
@@ -210,8 +211,8 @@ def test_what_passed_the_checks_of_before_is_tested_by_those_of_now(yard: Yard) 
         line = await queue.main.look()
         assert line is not None
         await queue.remote.bring_in(line, theirs)
-        assert queue.probes.probe is not None and queue.probes.probe.task is not None
-        await queue.probes.probe.task
+        assert queue.foreign.probe is not None and queue.foreign.probe.task is not None
+        await queue.foreign.probe.task
 
     yard.loop.run_until_complete(look())
     house = yard.app.context
@@ -232,15 +233,19 @@ def test_a_gate_that_was_killed_says_nothing_of_what_others_pushed(yard: Yard) -
 
 
 def test_one_thing_at_a_time_is_tested_for_its_own_sake(yard: Yard) -> None:
-    _differing(yard, "true", {"theirs.txt": "theirs\n"})
-    probes = Queue(yard.runtime).probes
+    theirs = _differing(yard, "true", {"theirs.txt": "theirs\n"})
+    queue = Queue(yard.runtime)
+    one, other = (ForeignCommit(name, theirs, "Merge it\n", is_local=False) for name in ("one", "other"))
 
     async def begin() -> None:
-        for what in ("one", "other"):
-            probes.begin(what, yard.head, git_out(yard.root, "rev-parse", "main"))
-        assert probes.probe is not None and probes.probe.task is not None and probes.probe.what == "one"
-        await probes.probe.task
-        assert probes.probe.passed_by() and probes.take("other", yard.head) is None
+        at = await queue.main.look()
+        assert at is not None
+        for each in (one, other):
+            assert (await queue.foreign.take(at, each)).outcome is ForeignOutcome.TESTING
+        probe = queue.foreign.probe
+        assert probe is not None and probe.task is not None and probe.name == one.name
+        await probe.task
+        assert probe.passed_by() and queue.foreign.find(other, at.head) is None
 
     yard.loop.run_until_complete(begin())
     assert _gates(yard) == 1
@@ -350,7 +355,7 @@ def test_what_a_person_has_merged_by_hand_meanwhile_is_not_merged_once_more(yard
 
     async def look() -> bool:
         await queue.remote.push()
-        probe = queue.probes.probe
+        probe = queue.foreign.probe
         if probe is None or probe.task is None or probe.is_over():
             return False
         await probe.task

@@ -47,15 +47,18 @@ class Settings(Protocol):
         """The checks that only some paths need."""
 
 
-def checks_for(settings: Settings, changed: Collection[str]) -> tuple[Check, ...]:
-    """Return the steps of the gate for a tree that changes these paths, in the order in which they are run."""
+def checks_for(settings: Settings, changed: Collection[str] | None) -> tuple[Check, ...]:
+    """Return the steps of the gate for a tree that changes these paths, in the order in which they are run.
+
+    None stands for all paths: main alone has to pass every check.
+    """
     if not settings.check:
         return ()
     first = (Check(QUICK, settings.quick),) if settings.quick else ()
     further = tuple(
         Check(name_of(each), each.run)
         for each in settings.checks
-        if any(globs.covered(path, each.paths, ()) for path in changed)
+        if changed is None or any(globs.covered(path, each.paths, ()) for path in changed)
     )
     return (*first, Check(CHECK, settings.check), *further)
 

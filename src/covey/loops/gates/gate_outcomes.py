@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -278,7 +278,7 @@ def was_killed(outcome: Outcome) -> bool:
     return outcome.code in KILLED_CODES and not (outcome.late or outcome.flooded)
 
 
-def all_checks(config: Config) -> tuple[Check, ...]:
-    """Return every check, as main alone has to pass them."""
-    further = tuple(Check(" ".join(each.paths), each.run) for each in config.merge.checks)
-    return (*checks.checks_for(replace(config.merge, checks=()), ()), *further)
+def order_for(gate: Gate, config: Config, changed: Collection[str] | None = None) -> Order:
+    """Return what a gate is asked to test: by the checks for these changed paths, or by every check."""
+    wanted = checks.checks_for(config.merge, changed)
+    return Order(gate.id, gate.commit, gate.slot, wanted, config.merge.check_minutes * 60)

@@ -12,7 +12,7 @@ from covey.config import Config
 from covey.core.merging import broken_gates, gates
 from covey.core.merging.gates import Gate
 from covey.errors import CoveyError
-from covey.loops.gates.gate_outcomes import Order, all_checks, result_of, unstarted, was_killed, write_end
+from covey.loops.gates.gate_outcomes import order_for, result_of, unstarted, was_killed, write_end
 from covey.loops.gates.gates import Gates
 from covey.loops.runtime import Runtime, cancel, going_on
 
@@ -60,8 +60,7 @@ class TriedGates:
             await self.runtime.write(lambda call: _write_end(call, gate, event))
 
     async def _result(self, gate: Gate, config: Config) -> gates.Ended | gates.Lost:
-        limit = config.merge.check_minutes * 60
-        order = Order(gate.id, gate.commit, gate.slot, all_checks(config), limit, config=config, pauses=False)
+        order = replace(order_for(gate, config), config=config, pauses=False)
         try:
             outcome = await self.pool.run(order)
         except CoveyError as error:

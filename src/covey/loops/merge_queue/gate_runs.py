@@ -1,7 +1,6 @@
 """Gate runs: the gates that the train wants, each begun and ended in the log; and whose fault it is if none runs.
 
-Beside them a commit that is not the train's is tested for its own sake. When no tree can be tested at all, the whole
-queue waits, and a person is told once.
+When no tree can be tested at all, the whole queue waits, and a person is told once.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from covey.app.merging import merge_lookup, queue_records
 from covey.app.merging.queue_records import digest
 from covey.config import Config
 from covey.core.fleet.sessions import COVEY
-from covey.core.merging import broken_gates, checks, failures, gates, merges, test_counts
+from covey.core.merging import broken_gates, failures, gates, merges, test_counts
 from covey.core.merging.broken_gates import Breakage
 from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
 from covey.core.merging.merges import MergeState, WholeQueue
-from covey.core.merging.queue.train import FAILURES, Purpose, Test
+from covey.core.merging.queue.train import Purpose, Test
 from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError, ToolFailed
 from covey.git.candidates import candidates
 from covey.loops.gates.gate_outcomes import (
     Order,
     Outcome,
-    all_checks,
+    order_for,
     result_of,
     unstarted,
     untested,
@@ -49,8 +48,6 @@ MAX_RAN_NONE = 100
 MAX_WHY_CHARS = 500
 RETRY_AFTER_S = 60.0
 """Seconds after which a gate that could not be run is tried again."""
-LOOK_EVERY_S = 0.1
-"""Seconds between two looks whether a gate that nobody wants has ended."""
 
 log = logging.getLogger("covey.queue")
 
@@ -142,17 +139,7 @@ class GateRuns:
 
     async def start(self, test: Test, tree: CandidateTree) -> bool:
         """Begin the gate on a tree, and say so, unless one of its merges is no longer there to be tested."""
-        config = self.runtime.app.context.config
-        event = gates.Started(
-            test=test.id,
-            base=tree.base,
-            commit=tree.commit,
-            merges=tuple(link.id for link in tree.links),
-            purpose=test.purpose.value,
-            slot=self._free_slot(),
-            checks=digest(config),
-        )
-        return await self._start(event, tree, config) is not None
+        return await self._start(test.id, test.purpose, tree) is not None
 
     async def give_up(self, test: Test, base: str) -> None:
         """Write that a test cannot be made any more, so that the train knows."""
@@ -161,30 +148,33 @@ class GateRuns:
         )
 
         def write(call: Call) -> None:
-            gate = queue_records.start_gate(call, event)
+            gate = call.tx.begin(Gate, event, COVEY)
             queue_records.end_gate(call, gate.id, gates.Lost("main has moved on before it could begin"))
 
         await self.runtime.write(write)
 
     async def run_alone(self, commit: str, base: str) -> Gate | None:
         """Test a commit that is not the train's to the end, and return its gate."""
-        config = self.runtime.app.context.config
-        event = gates.Started(
-            test=0, base=base, commit=commit, purpose=Purpose.PROBE.value, slot=self._free_slot(), checks=digest(config)
-        )
-        gate = await self._start(event, CandidateTree(commit, ()), config)
-        if gate is None:
-            return None
-        running = self.running.get(gate.id)
-        if running is not None and running.task is not None:
+        gate = await self._start(0, Purpose.PROBE, CandidateTree(commit, ()), base)
+        running = None if gate is None else self.running.get(gate.id)
+        if gate is None or running is None:
+            return gate
+        if running.task is not None:
             await asyncio.wait([running.task])
         return await self.runtime.read(lambda call: call.tx.get(gates.Gate, gate.id))
 
-    def _free_slot(self) -> int:
+    async def _start(self, test: int, purpose: Purpose, tree: CandidateTree, base: str = "") -> Gate | None:
+        config = self.runtime.app.context.config
         taken = {each.gate.slot for each in self.running.values()}
-        return next(number for number in range(1, len(taken) + 2) if number not in taken)
-
-    async def _start(self, event: gates.Started, tree: CandidateTree, config: Config) -> Gate | None:
+        event = gates.Started(
+            test=test,
+            base=base or tree.base,
+            commit=tree.commit,
+            merges=tuple(link.id for link in tree.links),
+            purpose=purpose.value,
+            slot=next(number for number in range(1, len(taken) + 2) if number not in taken),
+            checks=digest(config),
+        )
         gate = await self.runtime.write(lambda call: _begin(call, event, tree))
         if gate is None or gate.state is not gates.GateState.RUNNING:
             return gate
@@ -232,7 +222,8 @@ class GateRuns:
         try:
             order = await self.runtime.in_git_thread(lambda: self._order(gate, tree, config))
             outcome = await self.pool.run(order)
-            outcome = await self._tested(gate, tree, order, outcome)
+            if outcome.passed and outcome.tests == 0:
+                outcome = await self._tested(gate, tree, order, outcome)
         except CoveyError as error:
             await self._could_not_start(gate, tree, error, config)
             return
@@ -252,18 +243,13 @@ class GateRuns:
         await self.runtime.write(lambda call: write_end(call, gate, event))
 
     def _order(self, gate: Gate, tree: CandidateTree, config: Config) -> Order:
-        if gate.purpose == Purpose.PROBE.value:
-            wanted = all_checks(config)
-        else:
-            since = tree.since or tree.base
-            changed = candidates.changed_paths(self.runtime.project, since, tree.commit) if config.merge.checks else ()
-            wanted = checks.checks_for(config.merge, changed)
-        return Order(gate.id, tree.commit, gate.slot, wanted, config.merge.check_minutes * 60)
+        if gate.purpose == Purpose.PROBE.value or not config.merge.checks:
+            return order_for(gate, config)
+        changed = candidates.changed_paths(self.runtime.project, tree.since or tree.base, tree.commit)
+        return order_for(gate, config, changed)
 
     async def _tested(self, gate: Gate, tree: CandidateTree, order: Order, outcome: Outcome) -> Outcome:
-        """Return how a gate ended that was run: one that passed without a test, while main has tests, has failed."""
-        if not outcome.passed or outcome.tests != 0:
-            return outcome
+        """Return how a gate ended that passed without a test: while main has tests, it has failed."""
         if tree.links and not await self.runtime.read(lambda call: merge_lookup.may_run_no_test(call, gate)):
             on_main = await self._count_on_main(gate, tree, order)
             if on_main is None:
@@ -312,7 +298,7 @@ class GateRuns:
         self._unstarted_in_a_row += 1
         event: gates.Ended | gates.Lost = gates.Lost(why[:MAX_WHY_CHARS])
         if times >= MAX_LOST or self._unstarted_in_a_row >= MAX_LOST:
-            order = Order(gate.id, gate.commit, gate.slot, all_checks(config), config.merge.check_minutes * 60)
+            order = order_for(gate, config)
             if await self._is_broken(gate, tree, order, by_start=True):
                 self._unstarted_in_a_row, self._unstarted = 0, {}
                 await self._break(gate, Breakage(why, WholeQueue.MACHINE), config)
@@ -364,7 +350,7 @@ def _begin(call: Call, event: gates.Started, tree: CandidateTree) -> Gate | None
     found = [call.tx.get(merges.Merge, each) for each in event.merges]
     if any(merge is None or merge.state not in queue_records.IN_TRAIN for merge in found):
         return None
-    gate = queue_records.start_gate(call, event)
+    gate = call.tx.begin(Gate, event, COVEY)
     for merge, link in zip(found, tree.links, strict=True):
         if merge is not None and merge.state is MergeState.QUEUED:
             step(call, merge, merges.Tested(None if link.is_empty else link.commit, gate.id), COVEY)
@@ -373,99 +359,3 @@ def _begin(call: Call, event: gates.Started, tree: CandidateTree) -> Gate | None
     if event.merges and call.tx.has_passed(event.commit, event.checks):
         return queue_records.end_gate(call, gate.id, gates.Ended(passed=True, code=0, summary="It has passed before."))
     return gate
-
-
-# A commit that is not the train's
-
-
-@dataclass
-class Probe:
-    """The test of one commit."""
-
-    what: str
-    """What is tested, by a name that whoever asked for it knows."""
-    head: str
-    """Where main was: on another one the result says nothing."""
-    commit: str
-    checks: str
-    task: asyncio.Task[str | None] | None = None
-    """Returns the gate that it passed, None if it failed."""
-    is_wanted: bool = True
-
-    def is_over(self) -> bool:
-        """Say whether it is known how it ended."""
-        return self.task is not None and self.task.done()
-
-    def passed_by(self) -> str | None:
-        """Return the gate that it passed, if it did; it is over."""
-        return None if self.task is None or self.task.cancelled() else self.task.result()
-
-
-@dataclass
-class Probes:
-    """Tests one commit at a time for its own sake."""
-
-    runtime: Runtime
-    gate_runs: GateRuns
-    tell: Callable[[], None]
-    """Says that a probe is over."""
-    probe: Probe | None = None
-    """What is being tested, or was last."""
-
-    def is_running(self) -> bool:
-        """Say whether something is being tested."""
-        return self.probe is not None and not self.probe.is_over()
-
-    def is_broken(self) -> bool:
-        """Say whether the gate could not be run a moment ago, whatever was tested."""
-        return self.gate_runs.broken.is_broken()
-
-    def begin(self, what: str, head: str, commit: str) -> None:
-        """Begin to test a commit, twice if need be; the train may go on meanwhile.
-
-        While another probe is under way nothing begins: whoever asked asks again.
-        """
-        if self.is_running():
-            return
-        probe = self.probe = Probe(what, head, commit, digest(self.runtime.app.context.config))
-        probe.task = asyncio.ensure_future(self._run(probe))
-        probe.task.add_done_callback(lambda _: self.tell())
-
-    def find(self, what: str, head: str) -> Probe | None:
-        """Return the probe of this on this head by the checks of now, if there is one."""
-        probe, checks = self.probe, digest(self.runtime.app.context.config)
-        return probe if probe is not None and (probe.what, probe.head, probe.checks) == (what, head, checks) else None
-
-    def take(self, what: str, head: str) -> Probe | None:
-        """Return such a probe; once it is over, it is forgotten."""
-        probe = self.find(what, head)
-        if probe is not None and probe.is_over():
-            self.probe = None
-        return probe
-
-    async def stop(self) -> None:
-        """End the test of what nobody wants any more."""
-        probe, self.probe = self.probe, None
-        if probe is None or probe.task is None:
-            return
-        probe.is_wanted = False
-        while not probe.task.done():
-            running = self.gate_runs.running.items()
-            await self.gate_runs.stop([gate for gate, each in running if each.tree.commit == probe.commit])
-            await asyncio.wait([probe.task], timeout=LOOK_EVERY_S)
-
-    async def close(self) -> None:
-        """End at once, since the daemon ends."""
-        if self.probe is not None:
-            await cancel([self.probe.task])
-
-    async def _run(self, probe: Probe) -> str | None:
-        failed = 0
-        for _ in range(FAILURES + MAX_LOST):
-            gate = await self.gate_runs.run_alone(probe.commit, probe.head) if probe.is_wanted else None
-            if gate is not None and gate.state is gates.GateState.PASSED:
-                return gate.id
-            failed += gate is not None and gate.state is gates.GateState.FAILED  # one that was lost says nothing
-            if gate is None or failed == FAILURES or self.is_broken():
-                break
-        return None

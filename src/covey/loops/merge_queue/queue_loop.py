@@ -31,8 +31,8 @@ from covey.loops.merge_queue import build, execute
 from covey.loops.merge_queue.admit import Admission
 from covey.loops.merge_queue.blame import MAX_STUMBLES, Blame
 from covey.loops.merge_queue.build import Builder, Clash
-from covey.loops.merge_queue.foreign_commits import ForeignCommits
-from covey.loops.merge_queue.gate_runs import BrokenGate, GateRuns, Probes
+from covey.loops.merge_queue.foreign_commits import ForeignCommits, Probe
+from covey.loops.merge_queue.gate_runs import BrokenGate, GateRuns
 from covey.loops.merge_queue.main_branch import MainBranch, MainPosition, passed
 from covey.loops.merge_queue.queue_state import (
     Epoch,
@@ -67,13 +67,14 @@ class Queue:
         self.tried = TriedGates(runtime, self.pool)
         self.broken = BrokenGate(runtime)
         self.gate_runs = GateRuns(runtime, self.pool, self.broken, self.news.set)
-        self.probes = Probes(runtime, self.gate_runs, self.news.set)
         self.main = MainBranch(runtime)
         self.blame = Blame(runtime)
         self.builder = Builder(runtime.project, runtime.wall)
-        foreign = ForeignCommits(runtime, self.main, self.probes)
-        self.remote = RemoteSync(runtime, self.main, foreign, self.is_idle, self.news.set)
-        self.admission = Admission(runtime, self.train, self.main, self.gate_runs, self.builder, foreign, self.blame)
+        self.foreign = ForeignCommits(runtime, self.main, self.gate_runs, self.news.set)
+        self.remote = RemoteSync(runtime, self.main, self.foreign, self.is_idle, self.news.set)
+        self.admission = Admission(
+            runtime, self.train, self.main, self.gate_runs, self.builder, self.foreign, self.blame
+        )
         self._halted_under: MergeSettings | None = None
         """The settings under which main was found red; under others it is tested again."""
         self._is_tidy = False
@@ -86,20 +87,18 @@ class Queue:
     def hear(self, changes: Iterable[Change]) -> None:
         """Step the train through changes, in the order of the log."""
         for each in changes:
-            if each.kind.startswith(LISTENS):
-                self.news.set()
-                self._follow(each)
-                self._note(each)
-
-    def _follow(self, change: Change) -> None:
-        was_halted = self.train.state.halted
-        try:
-            self.train.follow(change)
-        except Exception:
-            log.exception("the train failed at %s", change.kind)
-            self._end_epoch()
-        if change.kind == "queue.resumed" and was_halted:
-            self._end_epoch()
+            if not each.kind.startswith(LISTENS):
+                continue
+            self.news.set()
+            was_halted = self.train.state.halted
+            try:
+                self.train.follow(each)
+            except Exception:
+                log.exception("the train failed at %s", each.kind)
+                self._end_epoch()
+            if each.kind == "queue.resumed" and was_halted:
+                self._end_epoch()
+            self._note(each)
 
     def _note(self, change: Change) -> None:
         """Tell the parts of the queue what is news to them."""
@@ -155,7 +154,7 @@ class Queue:
 
     async def stop(self) -> None:
         """End the gates; their merges stay in the queue. What has reached main is written down as landed."""
-        await self.probes.close()
+        await self.foreign.close()
         await self.tried.close()
         await self.gate_runs.close()
         await self.pool.stop_all()
@@ -169,7 +168,7 @@ class Queue:
 
     async def tick(self) -> bool:
         """Do what is to be done now, and say whether there may be more."""
-        if await self._is_probing():
+        if self.foreign.probe is not None and await self._is_held_up_by(self.foreign.probe):
             return False
         epoch = self.epoch
         if epoch is None or self._is_outdated(epoch):
@@ -214,7 +213,7 @@ class Queue:
             halted_under not in (None, config.merge)
             or (epoch.is_single is not is_single and not self.gate_runs.running)
             or self.gate_runs.unwritten
-            or epoch.settings != settings_of(config)
+            or (epoch.config is not config and epoch.settings != settings_of(config))
         )
 
     # A new epoch
@@ -263,18 +262,20 @@ class Queue:
         )
         if standing.halted is None and not self.broken.was_found:
             self.runtime.app.context.gate.is_broken = False
-        return Epoch(number, settings, at.head, {0: base}, is_single=is_single)
+        return Epoch(number, config, settings, at.head, {0: base}, is_single=is_single)
 
     def _write_beginning(
         self, call: Call, began: queue_status.Began, learned: Rate | None, checks: str, *, goes_on: bool
     ) -> tuple[int, QueueStatus]:
         """Write that an epoch begins, and that no gate is under way any more."""
-        number = call.tx.next_seq
+        number, halted = call.tx.next_seq, call.tx.standing().halted
+        # A gate that has never passed and halted an earlier daemon's queue may find here what it needs.
+        is_untried = halted is not None and not self.train.heard.begun and not call.tx.has_worked(checks)
         event = replace(
             began,
             proven=not checks or call.tx.has_passed(began.base, checks),
             rate=queue_records.learned(call) if learned is None else learned,
-            forgives=began.forgives or _are_other_checks(call, checks) or self._is_untried(call, checks),
+            forgives=began.forgives or _are_other_checks(call, checks) or is_untried,
         )
         standing = queue_records.put(call, event)
         queue_records.lose_gates(call, "the train began anew", self.tried.tries)
@@ -283,25 +284,17 @@ class Queue:
                 step(call, merge, merges.Requeued("its test was cut short"), COVEY)
         return number, standing
 
-    def _is_untried(self, call: Call, checks: str) -> bool:
-        """Say whether a gate halted an earlier daemon's queue that has never passed: here it may find what it needs."""
-        halted = call.tx.standing().halted is not None
-        return halted and not self.train.heard.begun and not call.tx.has_worked(checks)
-
     # What is done in it
 
-    async def _is_probing(self) -> bool:
-        """Say whether a commit is tested for its own sake: main waits for its end, unless nobody needs it any more."""
-        probe = self.probes.probe
-        if probe is None:
-            return False
+    async def _is_held_up_by(self, probe: Probe) -> bool:
+        """Say whether a foreign commit is tested: main waits for the end of that, unless nobody needs it any more."""
         if probe.is_over():
             if self.remote.behind is not None:
                 await self.remote.push()  # before anything else moves main: it was tested on main as it is
-            return self.probes.is_running()
+            return self.foreign.is_testing()
         at = await self.main.look()
         if at is None or at.head != probe.head or probe.checks != digest(self.runtime.app.context.config):
-            await self.probes.stop()
+            await self.foreign.stop()
             self._is_tidy = False
             return False
         await self._stop_unwanted()
@@ -328,9 +321,9 @@ class Queue:
     async def _stop_unwanted(self) -> None:
         """End the gates of tests that the train has given up; those of test 0 are not the train's."""
         wanted = {0, *self.train.state.running}
-        await self.gate_runs.stop(
-            [gate for gate, each in self.gate_runs.running.items() if each.gate.test not in wanted]
-        )
+        unwanted = [gate for gate, each in self.gate_runs.running.items() if each.gate.test not in wanted]
+        if unwanted:
+            await self.gate_runs.stop(unwanted)
 
     async def _start_wanted(self, epoch: Epoch) -> None:
         """Begin the tests that the train wants, as long as there is room."""
@@ -382,13 +375,13 @@ class Queue:
         if self.train.state.halted:
             self.runtime.app.context.gate.is_broken = True
             return True
-        return await self.broken.holds_queue()
+        return self.broken.was_found and await self.broken.holds_queue()
 
     async def _rest(self) -> None:
         """Do what has to be done when nothing more can be tested now."""
         await self.remote.push()
         await self.main.tidy()
-        if not (self.gate_runs.running or self.probes.is_running() or self.train.wanted or self.train.state.changes):
+        if not (self.gate_runs.running or self.foreign.is_testing() or self.train.wanted or self.train.state.changes):
             await self._put_gates_away()
         if self.is_idle() and self.train.heard.begun and self.pool.slots() != self.train.state.slots:
             self._end_epoch()  # the next one has as many slots as the gates of this one have taught

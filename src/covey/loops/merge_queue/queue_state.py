@@ -49,7 +49,9 @@ class Epoch:
     """What git knows of the train since it last began: commits, trees and conflicts."""
 
     number: int
+    config: Config
     settings: QueueSettings
+    """What of the configuration it depends on."""
     head: str
     """Where main will be once all that passed has landed: nobody but the queue moves it from there."""
     mains: dict[int, str]

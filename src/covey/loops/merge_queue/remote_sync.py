@@ -116,7 +116,7 @@ class RemoteSync:
         remote = config.merge.push
         fails = f"The gate fails with what {remote} has at {theirs[:12]}."
         foreign = ForeignCommit(remote, theirs, f"Merge {config.target} of {remote}\n", is_local=False)
-        is_tested = self.foreign.probes.find(foreign.name, at.head) is not None
+        is_tested = self.foreign.find(foreign, at.head) is not None
         if self._is_refused(at, theirs) and not is_tested:
             await self._cannot_take(fails)
             return
