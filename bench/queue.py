@@ -15,8 +15,7 @@ from bench.fanout import asking
 from bench.figures import Report
 from bench.project import daemon, sample
 from covey.config import Config
-from covey.core.merging.queue.simulate import simulate
-from covey.core.merging.queue.world import World
+from covey.core.merging.queue.simulate import World, simulate
 from covey.git.project import Project
 from tests.core.merging.queue.worlds import compare, make
 

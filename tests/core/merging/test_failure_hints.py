@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from covey.core.merging import failure_hints
-from covey.core.merging.failure_hints import missed_paths, missed_variables, wants_network
+from covey.core.merging import failures
+from covey.core.merging.failures import missed_paths, missed_variables, wants_network
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def test_only_variables_that_were_held_back_are_named() -> None:
 
 def test_the_hints_of_a_gate_are_found_again_in_its_summary_and_not_in_its_output() -> None:
     told = [
-        failure_hints.NO_NETWORK,
-        failure_hints.WROTE_OUTSIDE,
-        failure_hints.not_shown(["/a"]),
-        failure_hints.not_given(["B"]),
-        failure_hints.own_package("shop", "src"),
+        failures.NO_NETWORK,
+        failures.WROTE_OUTSIDE,
+        failures.not_shown(["/a"]),
+        failures.not_given(["B"]),
+        failures.own_package("shop", "src"),
     ]
     summary = "\n".join(["The check failed.", *told, "The errors:", "boom", "The end of its output:", told[0]])
-    assert failure_hints.given(summary) == told
-    assert failure_hints.given(f"The check failed.\nThe end of its output:\n{told[0]}") == []
+    assert failures.hints_in(summary) == told
+    assert failures.hints_in(f"The check failed.\nThe end of its output:\n{told[0]}") == []
 
 
 def test_modules_that_were_not_found_are_named_by_their_whole_name_only() -> None:
     text = "E  ModuleNotFoundError: No module named 'shop'\npython3: No module named pytest\nNo module named 'a.b'\n"
     text += f"No module named '{'x' * 300}'\n"
-    assert failure_hints.missed_modules(text) == ("shop", "pytest")
+    assert failures.missed_modules(text) == ("shop", "pytest")

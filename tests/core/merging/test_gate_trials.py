@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from covey.core.merging import failure_hints, failures, test_counts
+from covey.core.merging import failures, test_counts
 from covey.core.merging.gate_trials import TrialVerdict, distance, judge, never_passed
 from covey.core.merging.gates import Gate, GateState
 
@@ -118,10 +118,10 @@ def test_a_gate_that_lacks_something_does_not_work(output: str, error: str) -> N
 
 def test_a_gate_whose_tests_fail_names_the_last_error_and_what_may_explain_it() -> None:
     output = "FAILED tests/test_a.py::test_a\nE   assert 1 == 2\nmake: *** [Makefile:2: test] Error 1\n"
-    trial = judge(_failed(output, hint=failure_hints.NO_NETWORK))
+    trial = judge(_failed(output, hint=failures.NO_NETWORK))
     assert trial is not None
     assert (trial.verdict, trial.error) == (TrialVerdict.FAILS, "E   assert 1 == 2")
-    assert trial.advice.endswith(failure_hints.NO_NETWORK)
+    assert trial.advice.endswith(failures.NO_NETWORK)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,10 @@ def test_a_gate_that_wants_the_network_does_not_work_and_is_told_how_it_gets_it(
         "npm error request to https://packages.example/jest failed, reason: getaddrinfo EAI_AGAIN\n"
         "npm error A complete log of this run can be found in: /x\n"
     )
-    trial = judge(_failed(output, hint=failure_hints.NO_NETWORK))
+    trial = judge(_failed(output, hint=failures.NO_NETWORK))
     assert trial is not None and trial.verdict is TrialVerdict.BROKEN
     assert trial.error.startswith("npm error request to https://packages.example/jest failed")
-    assert trial.advice.startswith(failure_hints.NO_NETWORK) and trial.advice.endswith(
-        "covey init --check tries it again."
-    )
+    assert trial.advice.startswith(failures.NO_NETWORK) and trial.advice.endswith("covey init --check tries it again.")
 
 
 def test_a_gate_that_never_passed_is_told_with_its_error_and_blames_no_commit() -> None:

@@ -9,22 +9,25 @@ from covey.app.merging.merge_lookup import failed_in, reverted_by
 from covey.app.merging.queue_records import digest
 from covey.app.shapes.merging.merges import MergeLine
 from covey.core.board.tasks import Status, Task
-from covey.core.merging import failure_hints, gates, landings, merges
-from covey.core.merging.broken_gates import Breakage
+from covey.core.merging import failures, gates, landings, merges
 from covey.core.merging.gates import Gate
-from covey.core.merging.merge_sentences import (
+from covey.core.merging.merges import Merge, MergeState, WholeQueue
+from covey.core.merging.queue import train
+from covey.core.merging.queue_view import (
+    MAX_IN_A_SENTENCE,
+    Breakage,
+    QueueView,
     failed_tests,
     how_it_landed,
     last_passed,
     listed,
+    needs_person,
     passed,
     queued,
     sentence,
     tested,
+    waits,
 )
-from covey.core.merging.merges import Merge, MergeState, WholeQueue
-from covey.core.merging.queue import train
-from covey.core.merging.queue_view import MAX_IN_A_SENTENCE, QueueView, is_stuck, needs_person, waits
 from covey.core.people.alerts import Alert, AlertKind
 from covey.store.engine.rows import decode_payload
 
@@ -88,7 +91,7 @@ def line_of(view: QueueView, merge: Merge) -> MergeLine:
         gate=None if gate is None else gate.id,
         waits=None if wait is None else wait.text,
         waits_for=wait is not None and wait.is_thing,
-        stuck=is_stuck(view, merge),
+        stuck=wait is not None and wait.is_stuck,
         person=needs_person(view, merge),
     )
 
@@ -139,7 +142,7 @@ def _story(call: Call, view: QueueView, merge: Merge, seen: Sequence[Gate]) -> l
             )
         else:
             said.append(f"{gate.id} failed with it alone{failed_tests(gate)}; a second failure would reject it.")
-            said += failure_hints.given(gate.summary)
+            said += failures.hints_in(gate.summary)
     return [*said, *_flakes(call, seen)]
 
 
@@ -192,7 +195,7 @@ def _failed_alone(call: Call, merge: Merge, event: merges.Rejected, seen: Sequen
         gate for gate in reversed(seen) if gate.state is gates.GateState.FAILED and len(gate.merges) == 1
     ]
     said = [f"{gate.id} failed with it alone{failed_tests(gate)}." for gate in failed[-3:]]
-    said += failure_hints.given(failed[-1].summary) if failed else []
+    said += failures.hints_in(failed[-1].summary) if failed else []
     said += _was_green_before(call, last_passed(seen), failed[0]) if failed else []
     return [*said, *_flakes(call, failed)]
 

@@ -20,9 +20,8 @@ from covey.core.board import tasks
 from covey.core.board.tasks import ENDED, WAITING, Status
 from covey.core.fleet.sessions import OWNER
 from covey.core.merging import merges
-from covey.core.merging.merge_sentences import stands
 from covey.core.merging.merges import Merge, MergeState
-from covey.core.merging.queue_view import is_retried, next_steps
+from covey.core.merging.queue_view import is_retried, next_steps, stands
 from covey.core.people.rights import OWNER_ONLY, REVIEW, SHARED
 from covey.core.texts import line
 from covey.errors import Denied, Refused

@@ -14,8 +14,8 @@ from covey.core.board import tasks
 from covey.core.board.tasks import ENDED, WAITING, Status
 from covey.core.fleet.sessions import COVEY, OWNER
 from covey.core.merging import merges
-from covey.core.merging.merge_sentences import stands
 from covey.core.merging.merges import Merge, MergeState
+from covey.core.merging.queue_view import stands
 from covey.core.people.rights import OWNER_ONLY
 from covey.core.texts import line
 from covey.errors import Refused

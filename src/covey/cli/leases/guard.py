@@ -19,7 +19,7 @@ from covey.app.leases import write_check
 from covey.app.leases.write_check import Advice
 from covey.cli.frame.client import Client
 from covey.cli.people.ask import PERSON_TIMEOUT_S, until_decided
-from covey.core.merging.merge_sentences import sentence
+from covey.core.merging.queue_view import sentence
 from covey.core.people.commands import pushes
 from covey.core.people.commands.pushes import Push
 from covey.core.people.questions import NOBODY_ANSWERED, Decision, Permission, Permitted

@@ -10,8 +10,7 @@ from pathlib import Path
 from covey import config
 from covey.cli.frame.client import Client
 from covey.cli.frame.command import contents
-from covey.core.merging.queue import world
-from covey.core.merging.queue.simulate import simulate
+from covey.core.merging.queue.simulate import read, simulate
 from covey.errors import CoveyError, Invalid
 
 _DIGITS = 6
@@ -19,7 +18,7 @@ _DIGITS = 6
 
 def run(args: Namespace, client: Client) -> None:
     """Print what lands when, what is rejected and why, and how long all of it takes."""
-    found = world.read(_json(args.file, client.folder))
+    found = read(_json(args.file, client.folder))
     report = asdict(simulate(found, args.strategy or _strategy(client.folder)))
     report["makespan"] = round(report["makespan"], _DIGITS)
     for each in (*report["landed"], *report["rejected"]):

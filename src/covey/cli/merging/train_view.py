@@ -10,7 +10,7 @@ from covey.cli.frame.client import Json
 from covey.cli.frame.command import width
 from covey.cli.frame.output import age, clock, first_line, paint, plain, prose, some, spent, table
 from covey.core.figures import one, span, took
-from covey.core.merging.merge_sentences import stands
+from covey.core.merging.queue_view import stands
 from covey.git.identity import task_branch
 
 MAX_NAMES_SHOWN = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from covey.core.figures import took
-from covey.core.merging import failure_hints, failures
+from covey.core.merging import failures
 from covey.core.merging.gates import Gate, GateState
 from covey.core.merging.test_counts import NO_TEST, ONLY_LOOKED
 from covey.values import dataclass
@@ -87,12 +87,12 @@ def judge(gate: Gate) -> Trial | None:
 
 def _failed(gate: Gate, time: str) -> Trial:
     error = failures.error_line(gate.summary)
-    more = "".join(f" {hint}" for hint in failure_hints.given(gate.summary))
+    more = "".join(f" {hint}" for hint in failures.hints_in(gate.summary))
     if gate.code is None or gate.code < 0:  # it was ended, or never began: what it printed does not say why
         why = (failures.told(gate.summary).first or (error,))[0]
         advice = f"{_LATE}; {AGAIN}.{more}" if gate.seconds else f"{AGAIN}."
         return Trial(TrialVerdict.BROKEN, f"The gate does not work here: {why}", why, advice)
-    if failure_hints.NO_NETWORK in more and failure_hints.wants_network(error):
+    if failures.NO_NETWORK in more and failures.wants_network(error):
         return Trial(TrialVerdict.BROKEN, f"The gate does not work here: {error}", error, f"{more.strip()} {AGAIN}.")
     if failures.is_missing(error):
         return Trial(TrialVerdict.BROKEN, f"The gate does not work here: {error}", error, f"{_BROKEN}; {AGAIN}.{more}")

@@ -1,15 +1,15 @@
-"""The queue at one moment, and what follows from that: what each merge waits for, and what brings it on."""
+"""The queue at one moment, and what follows from that: what each merge waits for, why, and what brings it on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from enum import Enum
 
 from covey.core.board.tasks import Status, Task
+from covey.core.figures import some, span
 from covey.core.merging import merges
-from covey.core.merging.broken_gates import Breakage
-from covey.core.merging.gates import Gate
+from covey.core.merging.gates import Gate, GateState
+from covey.core.merging.landings import Landing
 from covey.core.merging.merges import Merge, MergeState, WholeQueue
 from covey.core.merging.queue.queue_status import QueueStatus
 from covey.core.people.alerts import Alert
@@ -17,6 +17,7 @@ from covey.values import dataclass
 
 MAX_IN_A_SENTENCE = 5
 """Tests, files or names that a sentence names."""
+ELSEWHERE = "start covey in a shell where that can be run (covey down && covey up)"
 UNTESTED = "merge.check is not set, so nobody tests it"
 
 
@@ -26,6 +27,8 @@ class MergeWait:
 
     words: str
     is_thing: bool = True
+    is_stuck: bool = False
+    """It waits for nothing but a queue that cannot go on."""
 
     @property
     def text(self) -> str:
@@ -33,14 +36,38 @@ class MergeWait:
         return f"for {self.words}" if self.is_thing else self.words
 
 
-class Standstill(Enum):
-    """What keeps the whole queue from testing, in the words in which a merge waits for it."""
+@dataclass(frozen=True)
+class Breakage:
+    """Why the gate cannot be run at all, and whether the settings or the machine are to blame."""
 
-    HALTED = MergeWait("the queue has halted", is_thing=False)
-    PAUSED = MergeWait("the queue is paused", is_thing=False)
-    BROKEN_GATE = MergeWait("the gate, which cannot be run")
-    STUCK = MergeWait("the queue, which cannot go on")
-    FLEET_PAUSED = MergeWait("the fleet is paused", is_thing=False)
+    why: str
+    cause: WholeQueue
+
+    @property
+    def is_machines_fault(self) -> bool:
+        """Say whether the machine kept it from running; if not, the settings name something that cannot be run."""
+        return self.cause is WholeQueue.MACHINE
+
+    @property
+    def told(self) -> str:
+        """Return what is said while it holds."""
+        return f"{self.why} Nothing lands until that is mended: {self._remedy}."
+
+    @property
+    def alert(self) -> str:
+        """Return what a person is told."""
+        return f"{self.why} No change is to blame, so nothing lands until it is mended: {self._remedy}."
+
+    @property
+    def _remedy(self) -> str:
+        if self.is_machines_fault:
+            return "it is tried again every minute"
+        return f"see merge.check in covey.toml, or {ELSEWHERE}"
+
+
+def could_not_start(error: str, hint: str) -> str:
+    """Return why a gate could not be started."""
+    return f"The gate could not be started: {error} {hint}".strip()
 
 
 @dataclass(frozen=True)
@@ -83,23 +110,13 @@ def needs_person(view: QueueView, merge: Merge) -> bool:
     return merge.state is MergeState.REVIEW
 
 
-def waits(view: QueueView, merge: Merge) -> MergeWait | None:
-    """Return what an open merge waits for, None if it is tested now or has ended."""
-    found = _held_by(view, merge)
-    return found.value if isinstance(found, Standstill) else found
-
-
-def is_stuck(view: QueueView, merge: Merge) -> bool:
-    """Say whether a merge waits for nothing but a queue that cannot go on."""
-    return _held_by(view, merge) is Standstill.STUCK
-
-
 def waits_with_all(view: QueueView, merge: Merge) -> bool:
     """Say whether a merge waits for what is told of the whole queue."""
     return bool(merge.cause) and (merge.cause != WholeQueue.HALTED or view.standing.halted is not None)
 
 
-def _held_by(view: QueueView, merge: Merge) -> MergeWait | Standstill | None:
+def waits(view: QueueView, merge: Merge) -> MergeWait | None:
+    """Return what an open merge waits for, None if it is tested now or has ended."""
     if merge.state not in merges.OPEN or view.gate_of(merge) is not None:
         return None
     if merge.state is MergeState.REVIEW:
@@ -139,17 +156,17 @@ def before(view: QueueView, merge: Merge) -> list[str]:
     return [name for name in merge.against if view.places.get(name, place) < place]
 
 
-def _stands_still(view: QueueView) -> Standstill | None:
+def _stands_still(view: QueueView) -> MergeWait | None:
     """Return what keeps the whole queue from testing."""
     if view.standing.halted:
-        return Standstill.HALTED
+        return MergeWait("the queue has halted", is_thing=False)
     if view.standing.paused:
-        return Standstill.PAUSED
+        return MergeWait("the queue is paused", is_thing=False)
     if view.broken:
-        return Standstill.BROKEN_GATE
+        return MergeWait("the gate, which cannot be run")
     if view.stuck:
-        return Standstill.STUCK
-    return Standstill.FLEET_PAUSED if view.fleet_paused else None
+        return MergeWait("the queue, which cannot go on", is_stuck=True)
+    return MergeWait("the fleet is paused", is_thing=False) if view.fleet_paused else None
 
 
 def next_steps(view: QueueView, merge: Merge, task: Task | None, *, moved_on: bool) -> list[str]:
@@ -204,3 +221,134 @@ def _onwards(view: QueueView, merge: Merge) -> Iterator[str]:
         yield "commit or put away (git stash) what is in the way: main follows by itself"
     if view.fleet_paused:
         yield "covey resume"
+
+
+# Why it is where it is, in sentences
+
+_ENDED = {
+    GateState.PASSED: "has passed",
+    GateState.FAILED: "has failed",
+    GateState.LOST: "was ended before it had a result",
+}
+
+
+def stands(state: str, *, whose: str = "a") -> str:
+    """Return what is said of a merge in some state: that it waits for `whose` review, is queued, has passed."""
+    said = {"review": f"waits for {whose} review", "testing": "is being tested", "passed": "has passed"}
+    return said.get(state, f"is {state}")
+
+
+def queued(view: QueueView, merge: Merge) -> list[str]:
+    """Return why a merge that waits to be tested is where it is."""
+    said: list[str] = []
+    if needs_person(view, merge):
+        said.append("It lands only when you approve it: merge.check is not set, so nobody tests it.")
+    if merge.reason and not waits_with_all(view, merge):
+        said.append(f"It waits: {sentence(merge.reason)}")
+    said += whole_queue(view)
+    needs = [name for name in merge.needs if has_not_landed(view, name)]
+    if needs:
+        have = "has" if len(needs) == 1 else "have"
+        said.append(f"It needs {listed(_named(view, each) for each in needs)}, which {have} not landed.")
+    for name in before(view, merge):
+        other = view.open[name]
+        shared = sorted(set(merge.paths) & set(other.paths))
+        where = f" in {listed(shared)}" if shared else ""
+        said.append(
+            f"Git cannot merge it with {_named(view, name)}{where}, which is before it in the queue; "
+            "it waits until that one has landed or left."
+        )
+    place = view.place(merge)
+    if not said and place is not None:
+        said.append(f"It is number {place} of {len(view.places)} in the queue; {_busy(view)}.")
+    return said
+
+
+def _busy(view: QueueView) -> str:
+    if not view.running:
+        return "no gate runs at this moment"
+    names = ", ".join(gate.id for gate in view.running)
+    return f"{names} {'runs' if len(view.running) == 1 else 'run'}, without it"
+
+
+def tested(view: QueueView, merge: Merge, seen: Sequence[Gate], now: float) -> list[str]:
+    """Return why a merge that is in a gate is where it is."""
+    gate = view.gate_of(merge)
+    if gate is None:
+        last = next((each for each in seen if each.id == merge.run), None)
+        before = "" if last is None else f"; {last.id}, the last one, {_ENDED.get(last.state, last.state)}"
+        return [f"No gate tests it at this moment{before}.", *whole_queue(view)]
+    others = [name for name in gate.merges if name != merge.id]
+    company = f" together with {listed(others)}" if others else " alone"
+    return [f"It is tested{company} in {gate.id} ({gate.purpose}) for {span(now - gate.started)}."]
+
+
+def passed(view: QueueView, merge: Merge, seen: Sequence[Gate]) -> list[str]:
+    """Return why a merge that has passed is where it is."""
+    passed = last_passed(seen)
+    how = "was let pass without a test" if merge.untested else f"passed {passed.id if passed else 'the gate'} as it is"
+    frozen = whole_queue(view) if view.standing.frozen else []
+    if merge.reason:
+        return [f"It {how}, and waits for main: {sentence(merge.reason)}", *frozen]
+    return [f"It {how}, and main takes it {'when it is thawed' if frozen else 'next'}.", *frozen]
+
+
+def how_it_landed(merge: Merge, landing: Landing, main: str) -> list[str]:
+    """Return how a merge came to a branch, `main` or another."""
+    if merge.landed is not None and merge.landed == merge.onto:
+        return [f"What was handed in was in {landing.branch} before: it brought nothing of its own."]
+    group = [name for name in landing.merges if name != merge.id]
+    company = f" together with {listed(group)}" if group else ""
+    tested = "untested" if landing.untested or landing.gate is None else f"after {landing.gate} had passed"
+    on = "" if landing.branch == main else f" on {landing.branch}"
+    said = [f"It landed{on} in {(merge.landed or landing.commit)[:12]} ({landing.id}){company}, {tested}."]
+    return [*said, f"It was pushed to {landing.remote}."] if landing.remote else said
+
+
+def last_passed(seen: Sequence[Gate]) -> Gate | None:
+    """Return the newest gate that passed."""
+    return next((gate for gate in seen if gate.state is GateState.PASSED), None)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a full stop, unless it has one."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def whole_queue(view: QueueView) -> list[str]:
+    """Return what keeps the whole queue from testing or from moving main, in sentences."""
+    standing, said = view.standing, []
+    if standing.halted:
+        said.append(f"The queue has halted: {sentence(standing.halted)}")
+    if standing.paused:
+        said.append(sentence(f"The queue is paused by {standing.paused_by}{_because(standing.paused_why)}"))
+    if view.broken:
+        said.append(f"{sentence(view.broken.why)} Nothing lands until that is mended.")
+    if view.stuck:
+        said.append(view.stuck.message)
+    if view.fleet_paused:
+        said.append("The whole fleet is paused.")
+    if standing.frozen:
+        said.append(sentence(f"Main is frozen by {standing.frozen_by}{_because(standing.frozen_why)}"))
+    return said
+
+
+def _because(why: str | None) -> str:
+    return f": {why}" if why else ""
+
+
+def failed_tests(gate: Gate) -> str:
+    """Return what failed in a gate, in brackets."""
+    if gate.failures:
+        return f" ({listed(gate.failures)})"
+    return f" ({gate.step})" if gate.step else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return some names, and how many there are more."""
+    return some(list(names), MAX_IN_A_SENTENCE)
+
+
+def _named(view: QueueView, merge: str) -> str:
+    known = view.open.get(merge) or view.named.get(merge)
+    return merge if known is None else f"{merge} ({known.task})"

@@ -17,7 +17,7 @@ from covey.config import Config
 from covey.core.figures import span
 from covey.core.fleet.launches import Observation
 from covey.core.fleet.next_step import MAX_OUTPUT_BYTES
-from covey.core.merging import checks, failure_hints, failures, gates, test_counts
+from covey.core.merging import checks, failures, gates, test_counts
 from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
 from covey.core.texts import redact
@@ -179,12 +179,12 @@ def hints_for(test: GateUnderWay, found: failures.Summary) -> list[str]:
     said = "\n".join((*found.errors, found.tail))
     told = []
     if test.room is not None:
-        told += [failure_hints.NO_NETWORK] if not test.room.network and failure_hints.wants_network(said) else []
-        told += [failure_hints.WROTE_OUTSIDE] if any(word in said for word in READ_ONLY) else []
-        hidden = [path for path in failure_hints.missed_paths(said) if gate_rooms.is_hidden(test.room, path)]
-        told += [failure_hints.not_shown(hidden[:3])] if hidden else []
-    missed = failure_hints.missed_variables(said, gate_rooms.held_back(test.config))
-    told += [failure_hints.not_given(missed[:3])] if missed else []
+        told += [failures.NO_NETWORK] if not test.room.network and failures.wants_network(said) else []
+        told += [failures.WROTE_OUTSIDE] if any(word in said for word in READ_ONLY) else []
+        hidden = [path for path in failures.missed_paths(said) if gate_rooms.is_hidden(test.room, path)]
+        told += [failures.not_shown(hidden[:3])] if hidden else []
+    missed = failures.missed_variables(said, gate_rooms.held_back(test.config))
+    told += [failures.not_given(missed[:3])] if missed else []
     told += _own_packages(test.path, said)[:1]
     if test.room is None and _is_gone(test.path):
         told.append("It deleted its own worktree, which is made anew for the next gate.")
@@ -194,8 +194,8 @@ def hints_for(test: GateUnderWay, found: failures.Summary) -> list[str]:
 def _own_packages(tree: Path, said: str) -> list[str]:
     """Return the hints on packages that were not found, and that lie in the tree under test."""
     return [
-        failure_hints.own_package(name, folder)
-        for name in failure_hints.missed_modules(said)
+        failures.own_package(name, folder)
+        for name in failures.missed_modules(said)
         for folder in ("src", "")
         if _is_file(tree / folder / name / "__init__.py") or _is_file(tree / folder / f"{name}.py")
     ]

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from covey.app.context import Call
 from covey.app.merging import gate_tries
 from covey.config import Config
-from covey.core.merging import broken_gates, gates
+from covey.core.merging import gates
 from covey.core.merging.gates import Gate
+from covey.core.merging.queue_view import could_not_start
 from covey.errors import CoveyError
 from covey.loops.gates.gate_outcomes import order_for, result_of, unstarted, was_killed, write_end
 from covey.loops.gates.gates import Gates
@@ -64,7 +65,7 @@ class TriedGates:
         try:
             outcome = await self.pool.run(order)
         except CoveyError as error:
-            return unstarted(broken_gates.could_not_start(error.message, error.hint))
+            return unstarted(could_not_start(error.message, error.hint))
         except Exception as error:
             log.exception("%s failed", gate.id)
             return gates.Lost(f"Unexpected error ({type(error).__name__}); see the daemon log.")

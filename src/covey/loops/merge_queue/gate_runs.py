@@ -18,12 +18,12 @@ from covey.app.merging import merge_lookup, queue_records
 from covey.app.merging.queue_records import digest
 from covey.config import Config
 from covey.core.fleet.sessions import COVEY
-from covey.core.merging import broken_gates, failures, gates, merges, test_counts
-from covey.core.merging.broken_gates import Breakage
+from covey.core.merging import failures, gates, merges, test_counts
 from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
 from covey.core.merging.merges import MergeState, WholeQueue
 from covey.core.merging.queue.train import Purpose, Test
+from covey.core.merging.queue_view import Breakage, could_not_start
 from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError, ToolFailed
 from covey.git.candidates import candidates
@@ -294,7 +294,7 @@ class GateRuns:
         If one can be started on what landed before, that commit is to blame: it has failed, and the others go on.
         """
         times = self._unstarted[gate.commit] = self._unstarted.get(gate.commit, 0) + 1
-        why = broken_gates.could_not_start(error.message, error.hint or "Look at the disk.")
+        why = could_not_start(error.message, error.hint or "Look at the disk.")
         self._unstarted_in_a_row += 1
         event: gates.Ended | gates.Lost = gates.Lost(why[:MAX_WHY_CHARS])
         if times >= MAX_LOST or self._unstarted_in_a_row >= MAX_LOST:

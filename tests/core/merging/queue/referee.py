@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from covey.core.merging.queue import steps
+from covey.core.merging.queue.simulate import World
 from covey.core.merging.queue.train import (
     Action,
     Arrived,
@@ -27,7 +28,6 @@ from covey.core.merging.queue.train import (
     Together,
     TrainState,
 )
-from covey.core.merging.queue.world import World
 
 Tree = tuple[str, ...]
 

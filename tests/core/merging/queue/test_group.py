@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from covey.core.merging.queue import steps, train
-from covey.core.merging.queue.simulate import simulate
+from covey.core.merging.queue.simulate import Coming, World, simulate
 from covey.core.merging.queue.train import (
     Arrived,
     Cancel,
@@ -23,7 +24,6 @@ from covey.core.merging.queue.train import (
     TrainState,
     TreeResult,
 )
-from covey.core.merging.queue.world import Coming, World
 from covey.core.merging.strategies import group
 from covey.core.merging.strategies.group_belief import Joint, believe
 from tests.core.merging.queue.worlds import compare, make
@@ -291,3 +291,16 @@ def test_a_start_names_each_change_once() -> None:
         for action in actions:
             if isinstance(action, Start):
                 assert len(set(action.test.changes)) == len(action.test.changes) > 0
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4, 8])
+@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize("good", [0.0, 0.4, 4.0, 40.0, 199.0])
+def test_one_change_of_which_nothing_is_known_need_not_be_weighed(slots: int, is_running: bool, good: float) -> None:
+    change, test = Change("c1", 1), train.Test(1, 0, ("c1",), Purpose.SOLO, alone=True)
+    for bad, flaked in product((0.0, 0.1, group.SELDOM_BAD), (0.0, group.SELDOM_FLAKED)):
+        rate = Rate(good=good, bad=bad * good, steady=good, flaked=flaked * good)
+        state = TrainState(slots=slots, changes={"c1": change}, running={1: test} if is_running else {}, rate=rate)
+        for each in (state, replace(state, doubtful=frozenset({"c1"}))):
+            assert group._is_unremarkable(each)
+            assert group._lone(each) == group._choose(each)

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.merging.queue import world
-from covey.core.merging.queue.simulate import Report, simulate
-from covey.core.merging.queue.world import Coming, Conflict, World
+from covey.core.merging.queue import simulate as world
+from covey.core.merging.queue.simulate import Coming, Conflict, Report, World, simulate
 from covey.errors import Invalid
 from tests.core.merging.queue.worlds import KINDS, compare, make
 from tests.worlds.shell import Shell, clean_environment

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covey.core.merging.queue import steps, train
+from covey.core.merging.queue.simulate import Coming, Conflict, World
 from covey.core.merging.queue.train import RejectCause
-from covey.core.merging.queue.world import Coming, Conflict, World
 from tests.core.merging.queue.referee import Foul, Match, Weather
 
 STRATEGIES = ("serial", "prefix", "group")

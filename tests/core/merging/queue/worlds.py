@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from statistics import fmean
 
-from covey.core.merging.queue.simulate import Report, simulate
-from covey.core.merging.queue.world import Coming, Conflict, World
+from covey.core.merging.queue.simulate import Coming, Conflict, Report, World, simulate
 
 AREAS = 20
 NEAR = 30

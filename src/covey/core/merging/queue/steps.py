@@ -75,7 +75,8 @@ class _Train:
                     landed=state.landed - {change.id},
                     gone=state.gone - {change.id},
                 )
-                self._clash(change.id, clashes)
+                if clashes:
+                    self._clash(change.id, clashes)
             case Left(id):
                 self._forget(id)
                 self.state = replace(self.state, gone=self.state.gone | {id})
@@ -130,7 +131,8 @@ class _Train:
     def decide(self) -> None:
         while not self.state.paused and (self._land_one() or self._reject_one()):
             pass
-        self._see_main()
+        if any(not result.passed for result in self.state.results):
+            self._see_main()
 
     def _land_one(self) -> bool:
         state = self.state
@@ -240,7 +242,7 @@ class _Train:
     def choose(self) -> None:
         if self.state.paused or self.state.halted:
             return
-        if self._is_main_in_doubt():
+        if any(not result.passed for result in self.state.results) and self._is_main_in_doubt():
             self._start(Plan((), Purpose.PROBE))
         choice = STRATEGIES[self.state.strategy](self.state)
         self._cancel(choice.cancel)

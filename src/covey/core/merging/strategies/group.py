@@ -10,7 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from covey.core.merging.queue.train import FAILURES, Choice, Plan, Purpose, TrainState, failed_alone, failed_sets
+from covey.core.merging.queue.train import (
+    FAILURES,
+    Choice,
+    Plan,
+    Purpose,
+    TrainState,
+    eligible,
+    failed_alone,
+    failed_sets,
+)
 from covey.core.merging.strategies.group_belief import Belief, Joint, believe, elements, entropy, first, union
 from covey.values import dataclass
 
@@ -33,6 +42,8 @@ START = 16
 """With one slot and as many or fewer changes known, no group is larger: where some are bad, it tells little."""
 ONE_BAD = 0.9
 """What a single bad one in a group is worth to a single slot: when all the others have landed, it has failed alone."""
+SELDOM_BAD, SELDOM_FLAKED = 0.25, 0.02
+"""Of changes and of tests, the parts that were bad or flaked up to which a single change is tested once at a time."""
 LIKELY = 0.8
 """What runs is built upon if this is how likely it passes: if it lands, what is on it lands too, else it waits."""
 FINE = 24
@@ -59,6 +70,23 @@ def choose(state: TrainState) -> Choice:
     """Choose the tests that tell most, one after the other, given what is known and what runs."""
     if not state.changes:
         return Choice()
+    return _lone(state) if len(state.changes) == 1 and _is_unremarkable(state) else _choose(state)
+
+
+def _is_unremarkable(state: TrainState) -> bool:
+    """Say whether no test has told anything, and little fails here: a second test at once would tell little."""
+    rate, is_calm = state.rate, not state.results and all(test.changes for test in state.running.values())
+    return is_calm and rate.bad <= SELDOM_BAD * rate.good and rate.flaked <= SELDOM_FLAKED * rate.steady
+
+
+def _lone(state: TrainState) -> Choice:
+    """Test the only change there is alone, and once: what the choice comes to if nothing has to be weighed."""
+    line = () if state.running else eligible(state)
+    return Choice(tuple(Plan((change.id,), Purpose.SOLO) for change in line))
+
+
+def _choose(state: TrainState) -> Choice:
+    """Weigh what could be tested, and choose until all slots are taken or nothing more is worth one."""
     table = Table(state)
     cancel = _useless(state, table)
     if cancel:
