@@ -137,13 +137,14 @@ def _is_own_parent(call: Call, parent: str) -> bool:
 
 
 def _edit(call: Call, asked: EditTask, params: dict[str, str]) -> str | None:
-    session = call.who.session or ""
+    session, wished = call.who.session or "", asked.named()
+    parent = wished.get("parent")
     return rights.beyond_edit(
         find(call.tx, params["id"]),
         session,
-        asked.named(),
+        wished,
         most_priority=rights.most_priority(call.tx.held_by(session)),
-        has_parent=isinstance(asked.parent, str) and _is_own_parent(call, asked.parent),
+        has_parent=parent is not None and _is_own_parent(call, parent),
     )
 
 

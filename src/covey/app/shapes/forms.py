@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Self, TypeVar, cast
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, defstruct
+
+S = TypeVar("S", bound=Struct)
 
 FORMS: dict[str, str] = {}
 """What each pattern asks for, in words."""
@@ -87,3 +90,19 @@ class Answered(Struct, frozen=True, kw_only=True):
         """Return a value as it is answered: what is not computed is its field of the same name."""
         own = {name: getattr(value, name) for name in cls.__struct_fields__ if name not in computed}
         return cls(**own, **computed)
+
+
+def completed(fields: Iterable[tuple[str, Any] | tuple[str, Any, Any]]) -> Callable[[type[S]], type[S]]:
+    """Give a shape these fields besides its own: the name, the type and perhaps the default of each.
+
+    One that the shape writes out stays as it is there; code that asks for a field by its name has it written out.
+    """
+
+    def complete(shape: type[S]) -> type[S]:
+        more = [each for each in fields if each[0] not in shape.__struct_fields__]
+        told = {"__doc__": shape.__doc__, "__module__": shape.__module__}
+        return cast(
+            "type[S]", defstruct(shape.__name__, more, bases=(shape,), namespace=told, frozen=True, kw_only=True)
+        )
+
+    return complete

@@ -25,7 +25,7 @@ from covey.errors import Invalid, Refused
 _APART = ("title", "status", "batch", "note", "for_session")
 """Fields of a new task that are always exported, or never."""
 DEFAULTS: Json = {
-    field.name: [] if field.default is NODEFAULT else field.default
+    field.name: [] if field.default in (NODEFAULT, ()) else field.default
     for field in structs.fields(AddTask)
     if field.name not in _APART
 }

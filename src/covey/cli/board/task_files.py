@@ -119,12 +119,12 @@ def _checked(entries: list[Entry], file: str) -> list[Entry]:
 
 def _check(entry: Entry, where: str) -> None:
     try:
-        task = msgspec.convert({**entry.fields, "title": entry.title, "key": entry.key[:500]}, ImportedTask)
-        texts.line(task.title, "The title", texts.MAX_TITLE_CHARS)
-        texts.prose(task.body or "", "The body")
-        if task.note:
-            texts.line(task.note, "The note", 2000)
-        for glob in (*(task.scope or ()), *(task.do_not_touch or ())):
+        task = msgspec.convert({**entry.fields, "title": entry.title, "key": entry.key[:500]}, ImportedTask).named()
+        texts.line(task["title"], "The title", texts.MAX_TITLE_CHARS)
+        texts.prose(task.get("body", ""), "The body")
+        if "note" in task:
+            texts.line(task["note"], "The note", 2000)
+        for glob in (*task.get("scope", ()), *task.get("do_not_touch", ())):
             globs.compile(glob.removeprefix("new:"))
     except msgspec.ValidationError as error:
         raise Invalid(f"{where}: {explain(str(error))}") from None

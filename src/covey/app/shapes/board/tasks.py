@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import functools
+import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 from msgspec.structs import force_setattr
 
 from covey.app.shapes.forms import (
@@ -21,11 +26,42 @@ from covey.app.shapes.forms import (
     TaskId,
     TaskIds,
     Title,
+    completed,
 )
 from covey.core.board import tasks
 from covey.core.board.needs import Policy
 
+_FORMS = {str: Line, int: Priority, float: Money, tuple[str, ...]: Annotated[tuple[Line, ...], Meta(max_length=50)]}
+"""What a field has to look like that the core keeps in such a type, if the request does not write it out."""
+_ONLY_WHOLE = ("body", "done_when", "budget", "key")
+"""What a task is added with and its row does not show; web/page/js/rules/task_fields.js has all that is not in rows."""
 
+
+def _arms(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _any_of(arms: Iterable[Any]) -> Any:
+    return functools.reduce(operator.or_, arms)
+
+
+def _added() -> Iterator[tuple[str, Any, Any]]:
+    """Yield what the core adds a task with, each in the form that it has in a request."""
+    hints = get_type_hints(tasks.TaskSpec)
+    for each in fields(tasks.TaskSpec):
+        if each.name != "key":  # only an import names it
+            yield each.name, _any_of(_FORMS.get(arm, arm) for arm in _arms(hints[each.name])), each.default
+
+
+def _edited() -> Iterator[tuple[str, Any, Any]]:
+    """Yield what can be changed of a task, in the form in which it is added; null clears what a task need not have."""
+    for each in structs.fields(AddTask):
+        if each.name != "for_session":
+            arms = [arm for arm in _arms(each.type) if arm is not NoneType]
+            yield each.name, _any_of([*arms, UnsetType, *([None] if each.name in tasks.CLEARABLE else [])]), UNSET
+
+
+@completed(_added())
 class AddTask(Asked, frozen=True, kw_only=True):
     """A new task; ids in `needs_any` are needs that it goes on without when they are dropped.
 
@@ -61,26 +97,9 @@ class AddTask(Asked, frozen=True, kw_only=True):
             force_setattr(self, "for_session", None)
 
 
+@completed(_edited())
 class EditTask(Asked, frozen=True, kw_only=True):
     """Changes to a task: what is left out stays, null clears."""
-
-    title: Title | UnsetType = UNSET
-    body: Body | UnsetType = UNSET
-    kind: tasks.Kind | UnsetType = UNSET
-    status: Literal["backlog", "todo"] | UnsetType = UNSET
-    assignee: Name | UnsetType | None = UNSET
-    role: Name | UnsetType | None = UNSET
-    priority: Priority | UnsetType = UNSET
-    needs: TaskIds | UnsetType = UNSET
-    needs_any: TaskIds | UnsetType = UNSET
-    parent: TaskId | UnsetType | None = UNSET
-    scope: Globs | UnsetType = UNSET
-    do_not_touch: Globs | UnsetType = UNSET
-    overlap: bool | UnsetType = UNSET
-    done_when: Checks | UnsetType = UNSET
-    budget: Money | UnsetType | None = UNSET
-    batch: Name | UnsetType | None = UNSET
-    note: Line | UnsetType = UNSET
 
     def named(self) -> dict[str, Any]:
         """Return the fields that are not left out."""
@@ -122,6 +141,7 @@ class ListTasks(Asked, frozen=True, kw_only=True):
     after: TaskId | None = None
 
 
+@completed((name, kept) for name, kept in get_type_hints(tasks.TaskSpec).items() if name not in _ONLY_WHOLE)
 class TaskRow(Answered, frozen=True, kw_only=True):
     """A task as the board shows it; `ready` says that nothing else has to end before it.
 
@@ -133,17 +153,9 @@ class TaskRow(Answered, frozen=True, kw_only=True):
     title: str
     status: tasks.Status
     session: str | None
-    kind: tasks.Kind
-    assignee: str | None
-    role: str | None
-    priority: int
     rank: float
     needs: list[str]
     needs_any: list[str]
-    parent: str | None
-    scope: tuple[str, ...]
-    do_not_touch: tuple[str, ...]
-    overlap: bool
     fence: int
     ready: bool
     reason: str | None
@@ -154,7 +166,6 @@ class TaskRow(Answered, frozen=True, kw_only=True):
     updated: float
     claimed: float | None
     ended: float | None
-    batch: str | None
     added_by: str
     lane: str
 

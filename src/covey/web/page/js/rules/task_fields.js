@@ -1,44 +1,34 @@
-// Which fields of a task a row of the board has; the rest is known only to those who asked for the task itself.
-/** @import { TaskRow } from "types/rest.js" */
+// What rows of the board do not have of a task: it is known only to those who asked for the task itself.
+/** @import { TaskRow, TaskShown } from "types/rest.js" */
 /** @import { Task } from "types/page.js" */
 
-/** @satisfies {Record<keyof TaskRow, true>} */
-const IN_ROWS = {
-  id: true,
-  title: true,
-  status: true,
-  session: true,
-  kind: true,
-  assignee: true,
-  role: true,
-  priority: true,
-  rank: true,
-  needs: true,
-  needs_any: true,
-  parent: true,
-  scope: true,
-  do_not_touch: true,
-  overlap: true,
-  fence: true,
-  ready: true,
-  reason: true,
-  commit: true,
-  failed_tries: true,
-  sent_back: true,
-  created: true,
-  updated: true,
-  claimed: true,
-  ended: true,
-  batch: true,
-  added_by: true,
-  lane: true,
+/** @satisfies {Record<Exclude<keyof TaskShown, keyof TaskRow>, true>} */
+const ONLY_WHOLE = {
+  body: true,
+  author: true,
+  done_when: true,
+  budget: true,
+  key: true,
+  tries: true,
+  notes: true,
+  result: true,
+  result_by: true,
+  front: true,
+  unmet: true,
+  open_children: true,
+  until: true,
+  reverted: true,
+  cost: true,
+  tokens: true,
+  unpriced: true,
+  waits: true,
 };
 
 /**
  * Say whether rows of the board have a field.
  * @param {string} name
  */
-export const isInRows = (name) => Object.hasOwn(IN_ROWS, name);
+export const isInRows = (name) => !Object.hasOwn(ONLY_WHOLE, name);
 
 /**
  * Return the row of a task as the board has it.
