@@ -9,12 +9,13 @@ since its key or credit was refused (`core/fleet/run_end`).
 
 from __future__ import annotations
 
+from dataclasses import field
 from enum import StrEnum
 
 from covey.core.figures import age
-from covey.core.fleet.run_state import Call
+from covey.core.fleet.launches import Activity
+from covey.core.fleet.run_state import RunState
 from covey.core.fleet.sessions import SessionState
-from covey.core.fleet.signals import Limited, Trouble
 from covey.core.fleet.start_limits import believed
 from covey.values import dataclass
 
@@ -61,8 +62,6 @@ class Verdict:
     clues: tuple[Clue, ...] = ()
     action: Remedy = Remedy.NONE
     until: float | None = None
-    alert: bool = False
-    """A person should know, once."""
     excused: bool = False
     """It is silent, and what it waits for explains that."""
 
@@ -86,38 +85,26 @@ class Patience:
     repeats: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Signs:
-    """All that can be seen of a run at one moment; every time is one of the same clock."""
+    """All that can be seen of a run, and is remembered of earlier looks; every time is one of the same clock."""
 
-    at: float
     started: float
+    at: float = 0.0
+    """When all of it was seen together."""
     wall: float = 0.0
     """The same moment in seconds since 1970."""
     speaks: bool = False
     """Its stream is structured: what it does not say, it does not do."""
-    said: float | None = None
-    """When its stream last said something."""
+    heard: RunState = field(default_factory=RunState)
     printed: float | None = None
     """When its output last grew."""
+    activity: Activity | None = None
     worked: float | None = None
     """When its processes last used the processor."""
-    processes: int = 1
-    connections: int = 0
-    waits: float | None = None
-    calls: tuple[Call, ...] = ()
-    repeats: int = 0
-    repeated: str = ""
     asks: str | None = None
     asked: float = 0.0
-    limited: Limited | None = None
     limited_at: float = 0.0
-    put_off: float | None = None
-    """Since when it has been put off again and again."""
-    compacts: float | None = None
-    context: float | None = None
-    over: bool = False
-    """It has said its last word."""
     held: bool = False
     kept: float | None = None
     """When something last kept it from going on: it was told to stand still, or a person had not answered."""
@@ -162,16 +149,16 @@ def _asks(signs: Signs, patience: Patience) -> Verdict | None:
 
 
 def _limited(signs: Signs, patience: Patience) -> Verdict | None:
-    if signs.limited is None:
+    said, put_off = signs.heard.limited, signs.heard.put_off
+    if said is None:
         return None
-    said = signs.limited
     clue = _clue(signs, "stream", said.what, signs.limited_at)
     until = believed(said.until, signs.wall)
-    waited = None if signs.put_off is None else signs.at - max(signs.put_off, signs.kept or signs.put_off)
+    waited = None if put_off is None else signs.at - max(put_off, signs.kept or put_off)
     if until is None and waited is not None and waited > patience.request:
-        since = _clue(signs, "stream", "it was put off first, and again and again since", signs.put_off)
+        since = _clue(signs, "stream", "it was put off first, and again and again since", put_off)
         rule = "its provider has put it off for too long"
-        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue, since), action=Remedy.RESTART, alert=True)
+        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue, since), action=Remedy.RESTART)
     return Verdict(
         state=SessionState.LIMITED,
         rule="its provider put it off, and it tries again by itself",
@@ -181,51 +168,55 @@ def _limited(signs: Signs, patience: Patience) -> Verdict | None:
 
 
 def _compacts(signs: Signs, patience: Patience) -> Verdict | None:
-    if signs.compacts is None or _quiet(signs) > patience.request:
+    if signs.heard.compacts is None or _quiet(signs) > patience.request:
         return None
-    clue = _clue(signs, "stream", "it makes its conversation shorter", signs.compacts)
+    clue = _clue(signs, "stream", "it makes its conversation shorter", signs.heard.compacts)
     return Verdict(state=SessionState.COMPACTING, rule="its context was full", clues=(clue,))
 
 
 def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
-    if signs.repeats < patience.repeats:
+    heard = signs.heard
+    if heard.repeats < patience.repeats:
         return None
-    clue = _clue(signs, "stream", f"{signs.repeats} times in a row the same: {signs.repeated[:200]}", signs.said)
-    if signs.nudged > 0 and signs.repeats >= signs.nudged + patience.repeats:
+    repeated = " ".join(heard.last_call or ())[:200]
+    clue = _clue(signs, "stream", f"{heard.repeats} times in a row the same: {repeated}", heard.at)
+    if signs.nudged > 0 and heard.repeats >= signs.nudged + patience.repeats:
         rule = f"it does the same again and again{', and was told so' if signs.told else ''}"
-        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue,), action=Remedy.END, alert=True)
+        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue,), action=Remedy.END)
     if signs.nudged >= patience.repeats:
         return None
     return Verdict(state=SessionState.WORKING, rule="it repeats itself", clues=(clue,), action=Remedy.NUDGE)
 
 
 def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
-    quiet = _quiet(signs)
-    if signs.over and signs.speaks and quiet >= min(patience.stalled, END_WITHIN_S):
-        clue = _clue(signs, "stream", "it has said its last word, and does not end", signs.said)
+    quiet, heard = _quiet(signs), signs.heard
+    if heard.is_over and signs.speaks and quiet >= min(patience.stalled, END_WITHIN_S):
+        clue = _clue(signs, "stream", "it has said its last word, and does not end", heard.at)
         return Verdict(state=SessionState.WORKING, rule="it is over", clues=(clue,), action=Remedy.FINISH)
-    if signs.over or quiet < patience.stalled:
+    if heard.is_over or quiet < patience.stalled:
         return None
     running = _tool_runs(signs)
     if running is not None:
         return running
     clues = (_latest(signs), _clue(signs, "process", "no processor time was used", signs.worked))
-    if signs.waits is not None or (not signs.speaks and signs.connections > 0):
+    connected = signs.activity is not None and signs.activity.connections > 0
+    if heard.waits is not None or (not signs.speaks and connected):
         return _request(signs, clues, is_late=quiet >= patience.request)
     if signs.excused is not None and signs.at - signs.excused < patience.stalled:
         ended = _clue(signs, "process", "what it waited for has ended", signs.excused)
         return Verdict(state=SessionState.WORKING, rule="silent, and may go on now", clues=(ended, *clues))
     none = _clue(signs, "stream", "no request is under way and no tool runs", None)
     rule = "no word, no request, no tool, no processor time"
-    return Verdict(state=SessionState.STALLED, rule=rule, clues=(*clues, none), action=Remedy.END, alert=True)
+    return Verdict(state=SessionState.STALLED, rule=rule, clues=(*clues, none), action=Remedy.END)
 
 
 def _tool_runs(signs: Signs) -> Verdict | None:
     """Excuse a silent run that has a tool, or another process, at work."""
-    call = min(signs.calls, key=lambda call: call.since, default=None)
-    if signs.processes <= 1 or (call is None and signs.speaks):
+    call = min(signs.heard.calls.values(), key=lambda call: call.since, default=None)
+    processes = 1 if signs.activity is None else signs.activity.processes
+    if processes <= 1 or (call is None and signs.speaks):
         return None
-    what = f"its tool runs: {call.tool} {call.about[:200]}" if call else f"{signs.processes} processes of it live"
+    what = f"its tool runs: {call.tool} {call.about[:200]}" if call else f"{processes} processes of it live"
     return Verdict(
         state=SessionState.WORKING,
         rule="silent, and something of it runs",
@@ -237,36 +228,36 @@ def _tool_runs(signs: Signs) -> Verdict | None:
 def _request(signs: Signs, clues: tuple[Clue, ...], *, is_late: bool) -> Verdict:
     """Excuse the silence of a run that waits for its model, as long as that is not too late."""
     if not is_late:
-        asked = _clue(signs, "stream", "it waits for its model", signs.waits)
+        asked = _clue(signs, "stream", "it waits for its model", signs.heard.waits)
         rule = "silent, with a request under way"
         return Verdict(state=SessionState.WORKING, rule=rule, clues=(asked, *clues), excused=True)
-    asked = _clue(signs, "stream", "its model does not answer", signs.waits)
+    asked = _clue(signs, "stream", "its model does not answer", signs.heard.waits)
     return Verdict(
         state=SessionState.STALLED,
         rule="a request has had no answer for too long",
         clues=(asked, *clues),
         action=Remedy.RESTART,
-        alert=True,
     )
 
 
 def _full(signs: Signs, patience: Patience) -> Verdict | None:
-    if signs.context is None or signs.context < FULL_CONTEXT_SHARE or signs.squeezed:
+    context = signs.heard.context
+    if context is None or context < FULL_CONTEXT_SHARE or signs.squeezed:
         return None
-    clue = _clue(signs, "stream", f"its context is {signs.context:.0%} full", signs.said)
+    clue = _clue(signs, "stream", f"its context is {context:.0%} full", signs.heard.at)
     return Verdict(state=SessionState.WORKING, rule="its context is nearly full", clues=(clue,), action=Remedy.COMPACT)
 
 
 def _quiet(signs: Signs) -> float:
     """Return for how many seconds there has been no sign of life of any kind, though nothing kept it from going on."""
-    known = (signs.said, signs.printed, signs.worked, signs.waits, signs.kept)
+    known = (signs.heard.at, signs.printed, signs.worked, signs.heard.waits, signs.kept)
     seen = [each for each in known if each is not None]
     return max(signs.at - max([signs.started, *seen]), 0.0)
 
 
 def _latest(signs: Signs) -> Clue:
-    if signs.said is not None:
-        return _clue(signs, "stream", "it last said something", signs.said)
+    if signs.heard.at is not None:
+        return _clue(signs, "stream", "it last said something", signs.heard.at)
     if signs.printed is not None:
         return _clue(signs, "output", "it last printed something", signs.printed)
     return _clue(signs, "process", "it was started", signs.started)
@@ -278,8 +269,3 @@ def _clue(signs: Signs, source: str, text: str, since: float | None) -> Clue:
         " ".join(text.split())[:MAX_EVIDENCE_CHARS],
         max(signs.at - (signs.started if since is None else since), 0.0),
     )
-
-
-def trouble_of(verdict: Verdict) -> Trouble | None:
-    """Return which trouble a restart is due to: a model that does not answer is its provider's fault."""
-    return Trouble.CONNECTION if verdict.action is Remedy.RESTART else None

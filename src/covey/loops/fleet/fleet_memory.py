@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from covey.agents.agent import Sight
 from covey.app.clock import Clock
@@ -15,16 +15,17 @@ from covey.app.history.journals import Journal, Ledger
 from covey.app.history.run_edits import Output, Reader, cut
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import Used
-from covey.core.fleet.launches import Activity, Observation
+from covey.core.fleet.launches import Observation
 from covey.core.fleet.run_state import RunState
 from covey.core.fleet.runs import Run
 from covey.core.fleet.sessions import SessionState
 from covey.core.fleet.signals import Compacts, Failed, Limited, Signal
 from covey.core.fleet.start_limits import Wait
-from covey.core.fleet.watchdog import Verdict
+from covey.core.fleet.watchdog import Signs, Verdict
 from covey.core.people.alerts import AlertKind
 from covey.loops.fleet.pacing import Starts
 from covey.runners.machine import free_memory
+from covey.values import dataclass
 
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
 """Bytes that are read at most of what was printed before we began to listen."""
@@ -78,36 +79,22 @@ def _understand(heard: RunState, reader: Reader | None, lines: list[bytes], at: 
 
 
 @dataclass
-class Watched:
+class Watched(Signs):
     """What we remember of a run while we watch it; lost with us, and made again from what it wrote."""
 
     session: str
-    started: float
-    heard: RunState = field(default_factory=RunState)
     tail: Tail = field(default_factory=Tail)
     at_work: float = 0.0
     looked: float | None = None
-    printed: float | None = None
-    activity: Activity | None = None
-    worked: float | None = None
     sampled: float = -1e9
     weighed: float = -1e9
     memory: int = 0
     judged: float = -1e9
     counted: float = -1e9
     verdict: Verdict | None = None
-    kept: float | None = None
-    """When a person, and not the run itself, last kept it from going on."""
-    excused: float | None = None
-    """When something of it that ran, or a request, last explained its silence."""
-    nudged: int = 0
-    told: bool = False
-    """It has heard that it repeats itself."""
-    squeezed: bool = False
     compacted: int = 0
     finished: bool = False
     limits: int = 0
-    limited_at: float = 0.0
     before: dict[str, Used] | None = None
     rates: dict[str, Used] = field(default_factory=dict)
     """What earlier runs of its agent paid for each model."""
@@ -170,7 +157,7 @@ class Watches:
     def of(self, run: Run) -> Watched:
         """Return what is remembered of a run, from now on if nothing was."""
         if run.id not in self._watched:
-            self._watched[run.id] = Watched(run.session, self.clock.now().awake)
+            self._watched[run.id] = Watched(run.session, started=self.clock.now().awake)
         return self._watched[run.id]
 
     def find(self, run: Run) -> Watched | None:

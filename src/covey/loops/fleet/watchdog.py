@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from covey.agents.agent import Agent
+from covey.agents.agent import Agent, traits_of
 from covey.app.context import Call
 from covey.app.fleet import runs as life
 from covey.app.fleet.sessions import alert
@@ -16,7 +16,7 @@ from covey.core.fleet.runs import Ending, Run
 from covey.core.fleet.sessions import Session, SessionState
 from covey.core.fleet.signals import Trouble
 from covey.core.fleet.start_limits import believed
-from covey.core.fleet.watchdog import Patience, Remedy, Signs, Verdict
+from covey.core.fleet.watchdog import Patience, Remedy, Verdict
 from covey.core.people.alerts import AlertKind
 from covey.core.people.questions import Question
 from covey.loops.fleet.fleet_memory import Watched
@@ -78,15 +78,15 @@ class Watchdog:
             watched.compacted, watched.squeezed = watched.heard.compacted, False
         if watched.heard.repeats < watched.nudged:
             watched.nudged, watched.told = 0, False  # it went on to something else
-        signs = self._signs(watched, agent, seen, asked)
-        theirs = watchdog.in_hands(signs, session.attached or "a person") if run.person else None
+        self._see(watched, agent, seen, asked)
+        theirs = watchdog.in_hands(watched, session.attached or "a person") if run.person else None
         stalled, request = config.watch.stalled_minutes * 60, config.watch.request_minutes * 60
         patience = Patience(stalled=stalled, request=request, repeats=config.watch.repeats)
-        verdict = watched.verdict = theirs or watchdog.judge(signs, patience)
+        verdict = watched.verdict = theirs or watchdog.judge(watched, patience)
         if verdict.state in (SessionState.PAUSED, SessionState.NEEDS_YOU):
-            watched.kept = signs.at
+            watched.kept = watched.at
         if verdict.excused:
-            watched.excused = signs.at
+            watched.excused = watched.at
         if run.person:
             await self._see_person(run, watched)
             return
@@ -104,37 +104,13 @@ class Watchdog:
         elif at - (watched.started + ARRIVES_WITHIN_S if watched.used_at is None else watched.used_at) > LEFT_AFTER_S:
             await self.runtime.write(lambda call: life.give_back(call, run.session))
 
-    def _signs(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> Signs:
-        heard, activity = watched.heard, watched.activity
-        return Signs(
-            at=self.runtime.awake(),
-            wall=self.runtime.wall(),
-            started=watched.started,
-            speaks=agent is not None and agent.traits.speaks,
-            said=heard.at,
-            printed=watched.printed,
-            worked=watched.worked,
-            processes=activity.processes if activity else 1,
-            connections=activity.connections if activity else 0,
-            waits=heard.waits,
-            calls=tuple(heard.calls.values()),
-            repeats=heard.repeats,
-            repeated=" ".join(heard.last_call) if heard.last_call else "",
-            asks=asked[0].text if asked else self._dialog(watched),
-            asked=self.runtime.awake() - max(self.runtime.wall() - asked[0].asked, 0.0) if asked else watched.dialog_at,
-            limited=heard.limited,
-            limited_at=watched.limited_at,
-            put_off=heard.put_off,
-            compacts=heard.compacts,
-            context=heard.context,
-            over=heard.is_over,
-            held=seen.held,
-            kept=watched.kept,
-            excused=watched.excused,
-            nudged=watched.nudged,
-            told=watched.told,
-            squeezed=watched.squeezed,
-        )
+    def _see(self, watched: Watched, agent: Agent | None, seen: Observation, asked: list[Question]) -> None:
+        """Bring the signs of a run up to this moment."""
+        watched.at, watched.wall = self.runtime.awake(), self.runtime.wall()
+        watched.speaks, watched.held = traits_of(agent).speaks, seen.held
+        watched.asks, watched.asked = self._dialog(watched), watched.dialog_at
+        if asked:
+            watched.asks, watched.asked = asked[0].text, watched.at - max(watched.wall - asked[0].asked, 0.0)
 
     def _dialog(self, watched: Watched) -> str | None:
         """Return the dialog that only a screen shows: what a hook asks too is a question in a moment, or is over."""
