@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from covey.core.fleet import daemon_lifetime
 from covey.git.project import find
+from covey.loops import lifetime
 from covey.store.engine.lock import NeedLock
 from tests.worlds.projects import GOOD, SCRIPTED, Line, alive, kill
 from tests.worlds.serving import PATIENCE, Daemon, wait_until
@@ -246,8 +246,8 @@ def test_a_daemon_that_died_is_said_to_have_died_and_who_works_on(made: Callable
 
 def test_a_daemon_goes_when_its_last_page_was_away_for_long(made: Callable[..., Line]) -> None:
     line = made(SCRIPTED, GOOD)
-    constants = {"covey.core.fleet.daemon_lifetime.PAGE_ABSENCE_S": 0.5}
-    assert daemon_lifetime.PAGE_ABSENCE_S > 60  # a page that rests asks once a minute
+    constants = {"covey.loops.lifetime.PAGE_ABSENCE_S": 0.5}
+    assert lifetime.PAGE_ABSENCE_S > 60  # a page that rests asks once a minute
     project = find(line.root)
     need = NeedLock(project.needed)
     need.take()

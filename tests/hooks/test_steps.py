@@ -296,8 +296,8 @@ def test_a_hook_says_that_an_agent_works_unless_it_ends_or_calls_for_a_person() 
 def test_nobody_remembers_a_run_again_that_is_over_and_only_a_hook_that_brings_mail_counts(tmp_path: Path) -> None:
     house = House(tmp_path, AGENT)
     house.fleet.hook_reports.overhear(RUN, Hook(moment=Moment.STOP))
-    assert house.fleet.watches.of_session("ada") == []
-    watched = house.fleet.watches.of(RUN)
+    assert house.fleet.memory.of_session("ada") == []
+    watched = house.fleet.memory.of(RUN)
     brought = []
     for hook in (Hook(moment=Moment.BEFORE_TOOL), Hook(moment=Moment.STOP, sub="sub-1"), Hook(moment=Moment.STOP)):
         house.fleet.hook_reports.overhear(RUN, hook)

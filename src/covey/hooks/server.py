@@ -32,7 +32,6 @@ from covey.git.worktrees.worktree_paths import PathOwners, is_another_repository
 from covey.hooks.outside import COMPACT, Outside, context, introduction
 from covey.hooks.permission import Asker, Caller, Permissions
 from covey.loops.fleet.hook_reports import HookReports
-from covey.loops.fleet.start import agent_of
 from covey.loops.mail_loop import Mailing
 from covey.loops.runtime import Runtime
 from covey.store.engine.rows import Change
@@ -192,7 +191,7 @@ class Hooks:
     async def _before_command(self, asker: Asker, run: Run, hook: Hook) -> HookReply:
         """Let a command pass that needs no question, and hold back one that leads out past all who would ask."""
         command = hook.command
-        agent, level = agent_of(self.runtime, run.agent), await self._level(run)
+        agent, level = self.runtime.agent(run.agent), await self._level(run)
         asks_itself = level is PermissionLevel.FULL or (agent is not None and agent.traits.asks)
         found = way_rules.found(command, str(asker.worktree))
         way = next((each for each in found if each.kind is way_rules.EgressKind.PUSH or not asks_itself), None)

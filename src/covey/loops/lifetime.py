@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from covey.app.clock import Clock
 from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import waits_for_person
-from covey.core.fleet import daemon_lifetime
+from covey.core.figures import some
 from covey.core.fleet.sessions import Goal, SessionKind
 from covey.core.merging.merges import MergeState
 from covey.errors import CoveyError
@@ -18,6 +18,9 @@ from covey.loops.runtime import Runtime
 from covey.store.engine.lock import NeedLock
 
 LOOK_EVERY = 0.25
+PAGE_ABSENCE_S = 300.0
+"""Seconds for which a page may be away and still counts: it rests while nobody looks, and asks once a minute."""
+MAX_SESSION_NAMES = 3
 ON_THE_WAY = (MergeState.QUEUED, MergeState.TESTING, MergeState.PASSED)
 
 log = logging.getLogger("covey.lifetime")
@@ -38,13 +41,12 @@ class Lifetime:
     def reasons(self, call: Call) -> list[str]:
         """Return for whom the daemon stays, besides commands that run at this moment."""
         page_at = self._page_at()
-        seen = daemon_lifetime.Reliance(
+        return reasons(
             kept=not self._while_needed or self._project.kept.exists(),
             page_away=None if page_at is None else self._clock.now().awake - page_at,
             sessions=_at_work(call),
             branches=_on_the_way(call),
         )
-        return daemon_lifetime.reasons(seen)
 
     async def until_unneeded(self, runtime: Runtime) -> None:
         """Return when nobody needs this daemon; from then on whoever comes waits until it is gone, to start its own."""
@@ -62,6 +64,23 @@ class Lifetime:
                 log.info("nobody needs this daemon any more")
                 return
             self._lock.give()
+
+
+def reasons(*, kept: bool, page_away: float | None, sessions: Sequence[str], branches: int) -> list[str]:
+    """Return for whom a daemon stays, each in a few words; for nobody, if none are left.
+
+    `kept`: it was started to stay, or a person has asked for that since; `page_away`: seconds since a page, or whoever
+    else follows what happens, was last there; `sessions`: those that are to work, or still have something alive;
+    `branches`: work of people that is on its way to main by itself.
+    """
+    found = ["covey up, covey open or the like"] if kept else []
+    if page_away is not None and page_away <= PAGE_ABSENCE_S:
+        found.append("an open page")
+    if sessions:
+        found.append(f"the sessions at work ({some(sessions, MAX_SESSION_NAMES)})")
+    if branches:
+        found.append(f"the queue ({branches} of yours on the way to main)")
+    return found
 
 
 def _at_work(call: Call) -> tuple[str, ...]:

@@ -72,8 +72,7 @@ class Moment:
 
     def sight(self) -> LiveView:
         """Return what only memory tells of this moment."""
-        found = self.memory.watches.all()
-        glimpses = {run: self._glimpse(run, watched) for run, watched in found}
+        glimpses = {run: self._glimpse(run, watched) for run, watched in list(self.memory.runs.items())}
         for forgotten in [run for run in list(self._actions) if run not in glimpses]:
             self._actions.pop(forgotten, None)
         return LiveView(self._look_at_machine(), tuple(self._limits()), glimpses)
@@ -224,7 +223,7 @@ class Live:
             del self.moment.measured[forgotten]
         due = [
             (run, after)
-            for name, watched in self.memory.watches.all()
+            for name, watched in list(self.memory.runs.items())
             if (run := opened.get(name)) is not None
             and run.base is not None
             and (after := _after(watched)) != (known := self.moment.measured.setdefault(name, Measured())).after

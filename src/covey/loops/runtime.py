@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from covey import proof
+from covey.agents.agent import Agent
 from covey.app.app import App
 from covey.app.context import Call, Principal
 from covey.app.costs.reservations import Day, day_at
@@ -92,6 +93,13 @@ class Runtime:
         """Return what covey proves itself with to a run, "" if there is nothing to make it from."""
         owner_token = self.app.context.secret.decode()
         return proof.credential(owner_token, f"run:{run}") if owner_token else ""
+
+    def agent(self, name: str) -> Agent | None:
+        """Return an agent, None if it was taken out of the settings while it ran."""
+        try:
+            return self.app.context.agent(name)
+        except CoveyError:
+            return None
 
     def awake(self) -> float:
         """Return the time of the clock that stands still while the machine sleeps."""

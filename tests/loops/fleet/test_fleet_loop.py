@@ -40,7 +40,6 @@ from covey.loops.fleet import rescues
 from covey.loops.fleet.commit_reader import GitCommits
 from covey.loops.fleet.fleet_loop import Fleet
 from covey.loops.fleet.fleet_memory import FleetMemory
-from covey.loops.fleet.start import agent_of
 from covey.loops.runtime import Runtime
 from covey.runners.process import ProcessRunner
 from covey.store.engine.sqlite import SqliteStore
@@ -491,15 +490,15 @@ def test_a_package_that_raises_harms_its_own_session_only(
     def load(*asked: Any) -> Any:
         if is_broken and asked[-1] != "speaker":
             raise RuntimeError("no licence")
-        return agent_of(*asked) if asked[1:] else SHELL
+        return look(*asked) if asked else SHELL
 
-    is_broken = False
+    is_broken, look = False, Runtime.agent
     turncoat = SimpleNamespace(name="turncoat", value="turncoat:agent", load=load)
     entries = {**registry._entries(), "turncoat": turncoat}
     house = built()
     monkeypatch.setattr(registry, "_entries", lambda: entries)
     if where == "look":
-        monkeypatch.setattr("covey.loops.fleet.fleet_loop.agent_of", load)
+        monkeypatch.setattr(Runtime, "agent", load)
         turncoat.load = lambda: SHELL
     house.staff("ada", agent="turncoat")
     house.add("exec sleep 1000\n", assignee="ada")

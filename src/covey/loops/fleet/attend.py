@@ -27,8 +27,7 @@ from covey.core.fleet.sessions import COVEY, Session
 from covey.core.people.questions import Question, Withdrawn, reply_of
 from covey.core.people.questions import QuestionState as Asked
 from covey.errors import CoveyError, Refused
-from covey.loops.fleet.fleet_memory import Tail, Watched, finish, listen
-from covey.loops.fleet.pacing import Starts
+from covey.loops.fleet.fleet_memory import FleetMemory, Tail, Watched
 from covey.loops.fleet.terminals import Typist
 from covey.loops.fleet.watchdog import Watchdog
 from covey.loops.mail_loop import Mailing
@@ -57,11 +56,11 @@ class Attendant:
     """Looks after runs that are alive."""
 
     runtime: Runtime
-    starts: Starts
+    memory: FleetMemory
 
     def __post_init__(self) -> None:
         self.mailing = Mailing(self.runtime)
-        self.watchdog = Watchdog(self.runtime, self.starts, self.say)
+        self.watchdog = Watchdog(self.runtime, self.memory.starts, self.say)
 
     # Reading
 
@@ -85,17 +84,17 @@ class Attendant:
             watched.heard.take(watched.overheard.pop(0), at)
         if size > watched.tail.read:
             watched.printed = at
-        listen(watched.heard, watched.tail, reader, source, size, at)
+        watched.hear(reader, watched.tail.follow(source, size), at)
 
     def hear_out(self, run: Run, watched: Watched, agent: Agent | None, size: int) -> None:
         """Take in all that a run has said which is no longer alive; called beside the loop."""
         at = self.runtime.awake()
         self.listen(run, watched, agent, size)
-        finish(watched.heard, watched.tail, self.source(run, watched, agent)[1], at)
+        watched.hear(self.source(run, watched, agent)[1], watched.tail.last(), at)
         watched.ledger_sought = -1e9  # by now the name of its conversation is known
         self._read_ledger(run, watched, agent, at)
         for _, tail in watched.ledger_parts.values():
-            finish(watched.heard, tail, None if agent is None else agent.count, at)
+            watched.hear(None if agent is None else agent.count, tail.last(), at)
 
     def _read_ledger(self, run: Run, watched: Watched, agent: Agent | None, at: float) -> None:
         """Take in what a program has written of its spending beside its output."""
@@ -108,24 +107,18 @@ class Attendant:
             for part in watched.ledger.parts(patterns):
                 watched.ledger_parts.setdefault(part.path, (part, Tail()))
         for part, tail in watched.ledger_parts.values():
-            listen(watched.heard, tail, agent.count, part.read, part.size(), at)
+            watched.hear(agent.count, tail.follow(part.read, part.size()), at)
 
     # Attending
 
-    def is_due(self, watched: Watched, seen: Observation) -> bool:
+    def is_due(self, run: Run, seen: Observation, decided: list[Question]) -> bool:
         """Say whether a run has to be looked after now."""
-        return seen.size > watched.tail.read or self.runtime.awake() - watched.judged >= JUDGE_EVERY_S
+        watched = self.memory.of(run)
+        return bool(decided) or seen.size > watched.tail.read or self.runtime.awake() - watched.judged >= JUDGE_EVERY_S
 
-    async def attend(
-        self,
-        run: Run,
-        session: Session,
-        watched: Watched,
-        agent: Agent | None,
-        seen: Observation,
-        decided: list[Question],
-    ) -> None:
+    async def attend(self, run: Run, session: Session, seen: Observation, decided: list[Question]) -> None:
         """Do what a run that is alive needs now; `decided`: its questions of which it has not been told."""
+        watched, agent = self.memory.of(run), self.runtime.agent(run.agent)
         heard, at = watched.heard, self.runtime.awake()
         drawn = terminal_of(run, agent) is not None
         is_due = at - watched.judged >= JUDGE_EVERY_S

@@ -26,7 +26,7 @@ from covey.core.fleet.outcomes import NEVER_BEGAN_S, Again, Crashed, Evidence, H
 from covey.core.fleet.run_end import is_stopped
 from covey.core.fleet.run_state import RunState
 from covey.core.fleet.runs import TMUX, Outcome, Run
-from covey.core.fleet.signals import Trouble
+from covey.core.fleet.signals import Failed, Trouble
 from covey.core.leases import hooks
 from covey.core.people.alerts import AlertKind
 from covey.core.people.commands import egress as way_rules
@@ -41,10 +41,10 @@ from covey.git.worktrees import task_branches
 from covey.git.worktrees.task_branches import BranchState
 from covey.loops.fleet import ref_repair
 from covey.loops.fleet.attend import Attendant
-from covey.loops.fleet.fleet_memory import FleetMemory, overhear
+from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.fleet.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.fleet.run_launch import MISSED, SEEN
-from covey.loops.fleet.start import Starter, agent_of, newest_main
+from covey.loops.fleet.start import Starter, newest_main
 from covey.loops.fleet.transcripts import end_of, keep_transcript, transcript_of
 from covey.loops.runtime import Runtime, going_on
 from covey.runners.tmux import place_of
@@ -90,9 +90,6 @@ class Closer:
     looks: set[asyncio.Task[None]] = field(default_factory=set)
     """Looks at remotes that are under way."""
 
-    def __post_init__(self) -> None:
-        self.starts, self.watches = self.memory.starts, self.memory.watches
-
     async def close(self, run: Run, seen: Observation) -> None:
         """See what a run came to that is no longer alive."""
         if not seen.known:  # it was told to end, and never began
@@ -108,9 +105,9 @@ class Closer:
         await ref_repair.keep(self.runtime, run, "ended")
         evidence, rescued = await self.runtime.in_git_thread(lambda: self._evidence(run, seen, task, rejected))
         verdict = judge(evidence)
-        watched = self.watches.of(run)
+        watched = self.memory.of(run)
         await self.attendant.spend(run, watched)
-        agent = agent_of(self.runtime, run.agent)
+        agent = self.runtime.agent(run.agent)
         await self.attendant.mailing.close(run, agent, watched.heard, seen, watched.journal_path)
         unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
         is_fresh = isinstance(verdict, Again) and verdict.fresh
@@ -129,7 +126,7 @@ class Closer:
 
         await self.runtime.write(write)
         self._look_at_remotes(run, run.base, evidence.head, pushed)
-        self.watches.forget(run)
+        self.memory.runs.pop(run.id, None)
         await self.runtime.in_git_thread(lambda: self._tidy(run))
 
     def _led_out(self, run: Run, command: str, pushed: list[Push]) -> bool:
@@ -152,7 +149,7 @@ class Closer:
                 alert(call, AlertKind.DOES_NOT_END, f"Something of {run.id} still lives: {why}", run.session, run.task)
 
         await self.runtime.write(write)
-        self.watches.forget(run)
+        self.memory.runs.pop(run.id, None)
         await self.runtime.in_git_thread(lambda: self._tidy(run))
 
     def _write_down(
@@ -162,7 +159,7 @@ class Closer:
         note_rescue(call, run.session, rescued, run.task)
         if rescued is not None and rescued.aside is None:
             life.note(call, run, runs.Left(rescued.ref))
-        watched = self.watches.of(run)
+        watched = self.memory.of(run)
         until, news = watched.learnt or (None, None)
         life.note(call, run, runs.wrote(watched.wrote))
         if watched.heard.conversation is not None:  # nobody may have looked after a run that ended soon
@@ -177,7 +174,7 @@ class Closer:
         task = call.tx.task(run.task)
         blocked = task is not None and task.status is tasks.Status.BLOCKED
         if blocked and self._blames_task(run):
-            self.starts.forget(run.session)
+            self.memory.starts.forget(run.session)
             self.memory.not_before.pop(run.session, None)
         told = isinstance(verdict, Crashed) and blocked
         if news is not None and not told:  # of a task that is blocked a person knows by that
@@ -185,41 +182,43 @@ class Closer:
 
     def _blames_task(self, run: Run) -> bool:
         """Say whether what failed was the task itself: its agent runs it as a script, and the next may do well."""
-        return traits_of(agent_of(self.runtime, run.agent)).script
+        return traits_of(self.runtime.agent(run.agent)).script
 
     def _learn(self, run: Run, verdict: Verdict) -> tuple[float | None, tuple[AlertKind, str] | None]:
         """Learn from how a run went; return until when its session waits, and the alert that a person gets."""
+        starts = self.memory.starts
         config, at, wall = self.runtime.app.context.config, self.runtime.awake(), self.runtime.wall()
         if is_stopped(run):
-            return (wall + self.starts.failed(run.session, config) if run.stalled else None), None
+            return (wall + starts.failed(run.session, config) if run.stalled else None), None
         if isinstance(verdict, PutOff):
             return self._learn_put_off(run, verdict)
         if isinstance(verdict, Again) and verdict.gave_up:
-            wait = self.starts.failed(run.session, config)
+            wait = starts.failed(run.session, config)
             self.memory.not_before[run.session] = at + wait
-            often = not self._blames_task(run) and self.starts.gave_up(run.agent, run.task, verdict.what, at)
+            often = not self._blames_task(run) and starts.gave_up(run.agent, run.task, verdict.what, at)
             message = f"{run.agent} gives up one task after another, and is stopped for a while: {verdict.what}"
-            news = (AlertKind.AGENT_GIVES_UP, message) if often and self.starts.is_news(run.agent, "gives up") else None
-            return wall + wait, news
+            tells = often and starts.is_news(run.agent, "gives up")
+            return wall + wait, (AlertKind.AGENT_GIVES_UP, message) if tells else None
         if isinstance(verdict, Crashed):
-            wait = self.starts.failed(run.session, config)
-            often = self.starts.failures[run.session] >= CRASHES_UNTIL_ALERT
+            wait = starts.failed(run.session, config)
+            often = starts.failures[run.session] >= CRASHES_UNTIL_ALERT
             message = f"{run.session} crashes again and again on {run.task}: {verdict.what}"
-            tells = often and self.starts.is_news(run.agent, f"crash {run.task}")
+            tells = often and starts.is_news(run.agent, f"crash {run.task}")
             return wall + wait, (AlertKind.CRASHES, message) if tells else None
         if isinstance(verdict, HandIn):
-            self.starts.went_well(run.session, run.agent)
+            starts.went_well(run.session, run.agent)
         return None, None
 
     def _learn_put_off(self, run: Run, verdict: PutOff) -> tuple[float, tuple[AlertKind, str] | None]:
         """Learn that a provider refused a run; a reset that it names counts, but not for ever."""
+        starts = self.memory.starts
         at, wall = self.runtime.awake(), self.runtime.wall()
         named = self.attendant.watchdog.slow_down(run, verdict.trouble, verdict.what, verdict.until)
         message = f"{run.session} cannot go on with {run.task}: {verdict.what}{HELP.get(verdict.trouble, '')}"
         kind = ALERTS.get(verdict.trouble)
-        news = (kind, message) if kind is not None and self.starts.is_news(run.agent, verdict.trouble) else None
-        wait = self.starts.failed(run.session, self.runtime.app.context.config)
-        closed = self.starts.paces[run.agent].closed
+        news = (kind, message) if kind is not None and starts.is_news(run.agent, verdict.trouble) else None
+        wait = starts.failed(run.session, self.runtime.app.context.config)
+        closed = starts.paces[run.agent].closed
         return named or wall + max(wait, 0.0 if closed is None else closed - at), news
 
     def _lost_often(self, call: Call, run: Run) -> bool:
@@ -230,7 +229,7 @@ class Closer:
         self, run: Run, seen: Observation, task: Task, rejected: str | None
     ) -> tuple[Evidence, Rescued | None]:
         runtime = self.runtime
-        watched, agent = self.watches.of(run), agent_of(runtime, run.agent)
+        watched, agent = self.memory.of(run), runtime.agent(run.agent)
         heard, traits = watched.heard, traits_of(agent)
         # First of all: what cannot be rescued whole is out of use then, and git is not asked about it.
         rescued = put_in_safety(runtime, run.session, run.task, f"{run.id} on {run.task} ended")
@@ -274,11 +273,13 @@ class Closer:
 
     def _hear_out(self, run: Run, seen: Observation, agent: Agent | None) -> str:
         """Take in all that a run has said, also where programs complain, and return the end of it in words."""
-        watched = self.watches.of(run)
+        watched = self.memory.of(run)
         self.attendant.hear_out(run, watched, agent, seen.size)
         complaint = "" if watched.heard.is_over else self.runtime.runner.errors(run.id).decode(errors="replace")
         if agent is not None and agent.traits.speaks:
-            overhear(watched.heard, agent.read, complaint, self.runtime.awake())
+            for signal in [each for line in complaint.splitlines() for each in agent.read(line)]:
+                if isinstance(signal, Failed):  # it said nothing else there
+                    watched.heard.take(signal, self.runtime.awake())
         told = self._story(run, agent, seen.size)
         return f"{told.rstrip()}\n{complaint.strip()}" if complaint.strip() else told
 
@@ -338,9 +339,7 @@ class Closer:
         with going_on(log, f"the transcript of {run.id} could not be kept"):  # its output is still there
             if folder.is_dir() and not folder.is_symlink():
                 journals.close(folder)
-                keep_transcript(
-                    folder, transcript_of(self.runtime.runner, folder, run, agent_of(self.runtime, run.agent))
-                )
+                keep_transcript(folder, transcript_of(self.runtime.runner, folder, run, self.runtime.agent(run.agent)))
 
     # What it may have pushed
 

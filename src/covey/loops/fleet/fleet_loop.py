@@ -36,7 +36,7 @@ from covey.loops.fleet.fleet_memory import FleetMemory, Stumble
 from covey.loops.fleet.hook_reports import HookReports
 from covey.loops.fleet.pacing import gap_of
 from covey.loops.fleet.rescues import is_full
-from covey.loops.fleet.start import PLACE, Starter, agent_of
+from covey.loops.fleet.start import PLACE, Starter
 from covey.loops.fleet.tidying import Tidier
 from covey.loops.runtime import Runtime, going_on, wait_at_most
 from covey.store.engine.rows import Change
@@ -93,12 +93,12 @@ class Fleet:
     _any: bool = True
 
     def __post_init__(self) -> None:
-        self.starts, self.watches = self.memory.starts, self.memory.watches
-        self.attendant = Attendant(self.runtime, self.starts)
+        self.starts = self.memory.starts
+        self.attendant = Attendant(self.runtime, self.memory)
         self.starter = Starter(self.runtime, self.memory)
         self.closer = Closer(self.runtime, self.memory, self.starter, self.attendant)
         self.tidier = Tidier(self.runtime)
-        self.hook_reports = HookReports(self.runtime, self.watches)
+        self.hook_reports = HookReports(self.runtime, self.memory)
 
     def hear(self, changes: Iterable[Change]) -> None:
         """Look again soon, if these changes can matter to a session that covey runs."""
@@ -163,10 +163,11 @@ class Fleet:
         ending = None
         if run is not None and seen is not None:
             limit = self.runtime.app.context.config.sessions.run_minutes * 60
-            at_work = self.watches.at_work(run, seen)
+            watched = self.memory.of(run)
+            at_work = watched.work_on(seen, self.runtime.awake())
             theirs = is_theirs(view.tasks.get(run.task), run)
             ending = why_end(session, run, theirs=theirs, at_work=at_work, limit=limit, printed=seen.size)
-            ending = ending or self.attendant.why_over(run, self.watches.of(run))
+            ending = ending or self.attendant.why_over(run, watched)
         holds = session.name in view.holders
         step = next_step(session, run, seen, paused=view.paused, holds=holds, ending=ending)
         at = (step, session.goal, None if run is None else (run.id, run.ending))
@@ -210,37 +211,27 @@ class Fleet:
                 return self._begin_if_wise(view, session)
             case Step.REST:
                 still = view.paused or session.goal is Goal.PAUSED
-                rests = run is None and session.goal is not Goal.STOPPED and is_news(session, still=still)
-                return self._rest(session, still=still) if rests else None
+                return None if run is not None or session.goal is Goal.STOPPED else self._rest(session, still=still)
             case Step.LET_GO:
                 return self.runtime.write(lambda call: verbs.let_go(call, session.name))
             case Step.REMOVE:
                 return self._remove(session)
-            case _:
-                assert run is not None and seen is not None
-                return self._work_on(view, step, session, run, seen, ending)
-
-    def _work_on(
-        self, view: View, step: Step, session: Session, run: Run, seen: Observation, ending: Ending | None
-    ) -> Coroutine[Any, Any, None] | None:
-        """Return what a step of a session that has a run comes to."""
+        assert run is not None and seen is not None
         match step:
             case Step.START:
                 return None if self.hold else self.starter.start(run)
             case Step.READ:
-                watched, decided = self.watches.of(run), [each for each in view.decided if each.run == run.id]
-                due = decided or self.attendant.is_due(watched, seen)
-                agent = agent_of(self.runtime, run.agent)
-                return self.attendant.attend(run, session, watched, agent, seen, decided) if due else None
+                decided = [each for each in view.decided if each.run == run.id]
+                due = self.attendant.is_due(run, seen, decided)
+                return self.attendant.attend(run, session, seen, decided) if due else None
             case Step.HOLD | Step.GO_ON:
                 return self._hold(run, on=step is Step.HOLD)
-            case Step.END:
-                assert ending is not None
-                return self._end(run, ending)
             case Step.STOP:
                 return self.runtime.in_run_thread(lambda: self.runtime.runner.stop(run.id))
-            case _:
+            case Step.JUDGE:
                 return self.closer.close(run, seen)
+        assert ending is not None
+        return self._end(run, ending)
 
     def _begin_if_wise(self, view: View, session: Session) -> Coroutine[Any, Any, None] | None:
         if session.batch in view.over and session.name not in view.holders:
@@ -256,7 +247,7 @@ class Fleet:
         self.memory.no_place = no_place = self.starter.why_no_place()
         if no_place:
             return self._wait_for_place(session, Wait(no_place, news=True, about=PLACE, cause=Cause.PLACE), at)
-        agent = agent_of(self.runtime, session.agent or "")
+        agent = self.runtime.agent(session.agent or "")
         if agent is None:
             return self._begin(session, view.seq, None)
         config, soon = self.runtime.app.context.config, self._beginning[agent.name]
@@ -329,16 +320,22 @@ class Fleet:
         faults = before.faults + (0 if waits else 1)
         self.memory.stumbles[session.name] = Stumble(before.at, count, faults, later, why)
         if step in (Step.STOP, Step.JUDGE, Step.REMOVE) and count > 1:
-            evidence = f"to {step} it failed {count} times: {why}"
             with contextlib.suppress(CoveyError):
-                await self.runtime.write(lambda call: life.show(call, session.name, SessionState.STALLED, evidence))
+                await self._show(session.name, SessionState.STALLED, f"to {step} it failed {count} times: {why}")
 
     # Acting
 
-    async def _rest(self, session: Session, *, still: bool) -> None:
-        state = SessionState.PAUSED if still else SessionState.IDLE
-        evidence = "it was told to stand still" if still else "nothing keeps it from going on"
-        await self.runtime.write(lambda call: life.show(call, session.name, state, evidence))
+    def _rest(self, session: Session, *, still: bool) -> Coroutine[Any, Any, None] | None:
+        """Let it be seen that a session without a run stands still, or does so no longer; None if it is seen so."""
+        if still:
+            shown = session.state is SessionState.PAUSED
+            return None if shown else self._show(session.name, SessionState.PAUSED, "it was told to stand still")
+        if session.state not in (SessionState.PAUSED, SessionState.LIMITED):
+            return None
+        return self._show(session.name, SessionState.IDLE, "nothing keeps it from going on")
+
+    async def _show(self, name: str, state: SessionState, evidence: str) -> None:
+        await self.runtime.write(lambda call: life.show(call, name, state, evidence))
 
     async def _leave(self, session: Session) -> None:
         def leave(call: Call) -> None:
@@ -368,8 +365,9 @@ class Fleet:
         self.memory.waits.pop(session.name, None)
         if run is None:
             self._nothing[session.name] = seq
-            if session.state in (SessionState.PAUSED, SessionState.LIMITED):
-                await self._rest(session, still=False)
+            rest = self._rest(session, still=False)
+            if rest is not None:
+                await rest
             return
         await self.runtime.in_run_thread(lambda: run_launch.make_way(self.runtime.project.run_folder(run.id)))
         await self.starter.start(run)
@@ -381,19 +379,10 @@ class Fleet:
 
     async def _hold(self, run: Run, *, on: bool) -> None:
         await self.runtime.in_run_thread(lambda: self.runtime.runner.hold(run.id, on=on))
-        state, evidence = (
-            (SessionState.PAUSED, "it stands still") if on else (SessionState.WORKING, f"{run.id} goes on")
-        )
-        await self.runtime.write(lambda call: life.show(call, run.session, state, evidence))
+        if on:
+            await self._show(run.session, SessionState.PAUSED, "it stands still")
+        else:
+            await self._show(run.session, SessionState.WORKING, f"{run.id} goes on")
 
     async def _end(self, run: Run, ending: Ending) -> None:
         await self.runtime.write(lambda call: life.ending(call, run, ending))
-
-
-def is_news(session: Session, *, still: bool) -> bool:
-    """Say whether it has to be shown that a session without a run stands still, or does so no longer."""
-    return (
-        session.state is not SessionState.PAUSED
-        if still
-        else session.state in (SessionState.PAUSED, SessionState.LIMITED)
-    )

@@ -6,7 +6,7 @@ Of runs that is what they write, read on from where we were and understood line 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 
 from covey.agents.agent import Sight
@@ -16,10 +16,9 @@ from covey.app.history.run_edits import Output, Reader, cut
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import Used
 from covey.core.fleet.launches import Observation
-from covey.core.fleet.run_state import RunState
 from covey.core.fleet.runs import Run
 from covey.core.fleet.sessions import SessionState
-from covey.core.fleet.signals import Compacts, Failed, Limited, Signal
+from covey.core.fleet.signals import Compacts, Limited, Signal
 from covey.core.fleet.start_limits import Wait
 from covey.core.fleet.watchdog import Signs, Verdict
 from covey.core.people.alerts import AlertKind
@@ -40,39 +39,22 @@ class Tail:
     read: int = 0
     rest: bytes = b""
 
+    def follow(self, source: Output, size: int) -> Iterator[bytes]:
+        """Yield the lines that were written since; what nobody can read any more is passed over."""
+        if size - self.read > MAX_UNREAD_BYTES:
+            self.read, self.rest = size - MAX_UNREAD_BYTES, b""
+        while True:
+            data, following = source(self.read)
+            if not data:
+                return
+            self.read = following
+            lines, self.rest = cut(self.rest, data)
+            yield from lines
 
-def listen(heard: RunState, tail: Tail, reader: Reader | None, source: Output, size: int, at: float) -> None:
-    """Read all that was written since; what nobody can read any more is passed over."""
-    if size - tail.read > MAX_UNREAD_BYTES:
-        tail.read, tail.rest = size - MAX_UNREAD_BYTES, b""
-    while True:
-        data, following = source(tail.read)
-        if not data:
-            return
-        tail.read = following
-        lines, tail.rest = cut(tail.rest, data)
-        _understand(heard, reader, lines, at)
-
-
-def finish(heard: RunState, tail: Tail, reader: Reader | None, at: float) -> None:
-    """Understand a last line that nothing ended."""
-    lines, tail.rest = [tail.rest], b""
-    _understand(heard, reader, lines, at)
-
-
-def overhear(heard: RunState, reader: Reader, complaint: str, at: float) -> None:
-    """Understand what a program said on standard error as far as it says that it failed: it said nothing else."""
-    for line in complaint.splitlines():
-        for signal in reader(line):
-            if isinstance(signal, Failed):
-                heard.take(signal, at)
-
-
-def _understand(heard: RunState, reader: Reader | None, lines: list[bytes], at: float) -> None:
-    if reader is not None:
-        for line in lines:
-            for signal in reader(line.decode(errors="replace")):
-                heard.take(signal, at)
+    def last(self) -> Iterator[bytes]:
+        """Yield a last line that nothing ended."""
+        line, self.rest = self.rest, b""
+        yield line
 
 
 # What is remembered of runs
@@ -146,51 +128,21 @@ class Watched(Signs):
         """Return where a terminal program writes its conversation, empty if that is not known."""
         return "" if self.journal is None else self.journal.path
 
+    def hear(self, reader: Reader | None, lines: Iterable[bytes], at: float) -> None:
+        """Understand lines of it, as far as there is somebody who can."""
+        for line in lines:
+            for signal in [] if reader is None else reader(line.decode(errors="replace")):
+                self.heard.take(signal, at)
 
-@dataclass
-class Watches:
-    """What is remembered of runs until they are closed; lost with us, and made again."""
-
-    clock: Clock
-    _watched: dict[str, Watched] = field(default_factory=dict)
-
-    def of(self, run: Run) -> Watched:
-        """Return what is remembered of a run, from now on if nothing was."""
-        if run.id not in self._watched:
-            self._watched[run.id] = Watched(run.session, started=self.clock.now().awake)
-        return self._watched[run.id]
-
-    def find(self, run: Run) -> Watched | None:
-        """Return what is remembered of a run, None if nothing is: it is closed, or was not looked at yet."""
-        return self._watched.get(run.id)
-
-    def of_session(self, name: str) -> list[Watched]:
-        """Return what is remembered of the runs of a session, the last one last."""
-        return [each for _, each in self.all() if each.session == name]
-
-    def all(self) -> list[tuple[str, Watched]]:
-        """Return every run that is watched, and what is remembered of it; any thread may ask."""
-        return list(self._watched.items())
-
-    def forget(self, run: Run) -> None:
-        """Remember nothing of a run any more."""
-        self._watched.pop(run.id, None)
-
-    def at_work(self, run: Run, seen: Observation) -> float:
-        """Return for how many seconds a run has not stood still, been put off, or waited for a person."""
-        watched, now = self.of(run), self.clock.now().awake
-        if watched.looked is None:
-            watched.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
-        elif not seen.held and not is_kept(watched):
-            watched.at_work += now - watched.looked
-        watched.looked = now
-        return watched.at_work
-
-
-def is_kept(watched: Watched) -> bool:
-    """Say whether a run waits for its provider or a person, and so is not at work."""
-    asks = watched.verdict is not None and watched.verdict.state is SessionState.NEEDS_YOU
-    return asks or watched.heard.limited is not None
+    def work_on(self, seen: Observation, at: float) -> float:
+        """Return for how many seconds it has not stood still, been put off, or waited for a person."""
+        asks = self.verdict is not None and self.verdict.state is SessionState.NEEDS_YOU
+        if self.looked is None:
+            self.at_work = 0.0  # of a run that we take up, nobody knows for how long it stood still
+        elif not (seen.held or asks or self.heard.limited is not None):
+            self.at_work += at - self.looked
+        self.looked = at
+        return self.at_work
 
 
 # What is remembered of sessions
@@ -216,6 +168,8 @@ class FleetMemory:
     clock: Clock
     free_memory: Callable[[], int | None] = free_memory
     chance: Callable[[], float] = random.random
+    runs: dict[str, Watched] = field(default_factory=dict)
+    """What is remembered of each run until it is closed; any thread may look."""
     waits: dict[str, tuple[Wait, float]] = field(default_factory=dict)
     """Why a session that could work does not, and since when."""
     stumbles: dict[str, Stumble] = field(default_factory=dict)
@@ -228,11 +182,20 @@ class FleetMemory:
 
     def __post_init__(self) -> None:
         self.starts = Starts(self.free_memory, self.chance)
-        self.watches = Watches(self.clock)
+
+    def of(self, run: Run) -> Watched:
+        """Return what is remembered of a run, from now on if nothing was."""
+        if run.id not in self.runs:
+            self.runs[run.id] = Watched(run.session, started=self.clock.now().awake)
+        return self.runs[run.id]
+
+    def of_session(self, name: str) -> list[Watched]:
+        """Return what is remembered of the runs of a session, the last one last."""
+        return [each for each in list(self.runs.values()) if each.session == name]
 
     def why(self, session: str) -> tuple[Verdict | None, Wait | None]:
         """Return what the watchdog last thought of a session's run, and why it does not start one."""
-        mine = self.watches.of_session(session)
+        mine = self.of_session(session)
         return (mine[-1].verdict if mine else None), self.wait_of(session)
 
     def wait_of(self, session: str) -> Wait | None:
@@ -262,4 +225,4 @@ class FleetMemory:
 
     def weight(self, session: str) -> int:
         """Return the bytes of memory that a session's run took when it was last weighed."""
-        return sum(each.memory for each in self.watches.of_session(session))
+        return sum(each.memory for each in self.of_session(session))

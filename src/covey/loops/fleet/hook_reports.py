@@ -11,9 +11,8 @@ from covey.agents.agent import Sight, terminal_of
 from covey.core.fleet.runs import TMUX, Run
 from covey.core.fleet.signals import Compacts, Signal, Works
 from covey.core.leases.hooks import Hook, Moment
-from covey.loops.fleet.fleet_memory import Watches
+from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.fleet.run_launch import SEEN
-from covey.loops.fleet.start import agent_of
 from covey.loops.runtime import Runtime
 
 BRINGS_MAIL = (Moment.USER_PROMPT, Moment.AFTER_TOOL, Moment.STOP)
@@ -27,27 +26,27 @@ class HookReports:
     """Takes in what hooks report; a run that is over is not remembered again."""
 
     runtime: Runtime
-    watches: Watches
+    memory: FleetMemory
 
     def overhear(self, run: Run, hook: Hook) -> None:
         """Take in what a run says by a hook; one without a terminal says the same in its stream."""
-        watched = self.watches.find(run)
+        watched = self.memory.runs.get(run.id)
         if watched is None:
             return
         if hook.moment in BRINGS_MAIL and not hook.sub:
             watched.hooked = True
-        if run.runner == TMUX and terminal_of(run, agent_of(self.runtime, run.agent)) is not None:
+        if run.runner == TMUX and terminal_of(run, self.runtime.agent(run.agent)) is not None:
             watched.overheard += signals_of(hook)
 
     def commit_checked(self, run: Run, refused: str | None) -> None:
         """Take in why the last commit that a run tried was refused, None if it was not."""
-        watched = self.watches.find(run)
+        watched = self.memory.runs.get(run.id)
         if watched is not None:
             watched.refused = refused
 
     def is_at_prompt(self, run: Run) -> bool:
         """Say whether the screen of a run shows a prompt that waits, and so no dialog any more."""
-        watched = self.watches.find(run)
+        watched = self.memory.runs.get(run.id)
         return watched is not None and watched.sight is Sight.READY
 
     async def note_asked(self, run: Run, call: str) -> None:

@@ -6,8 +6,7 @@ import contextlib
 import logging
 from dataclasses import dataclass, replace
 
-from covey.agents import registry
-from covey.agents.agent import Agent, traits_of
+from covey.agents.agent import traits_of
 from covey.app.context import Call
 from covey.app.fleet import runs as life
 from covey.app.fleet.sessions import alert
@@ -55,9 +54,6 @@ class Starter:
     _template: str | None = None
     """Which setting of a folder for worktrees was looked at."""
 
-    def __post_init__(self) -> None:
-        self.starts, self.watches = self.memory.starts, self.memory.watches
-
     async def start(self, run: Run) -> None:
         """Prepare a run's worktree and start its program; done twice it is done once."""
         work = await self.runtime.write(lambda call: life.work(call, run))
@@ -84,7 +80,7 @@ class Starter:
             life.started(call, work, base, head)
 
         await self.runtime.write(write)
-        self.starts.told.discard(("", PLACE))  # if there is none later, that is news
+        self.memory.starts.told.discard(("", PLACE))  # if there is none later, that is news
 
     def _prepare(self, work: life.Work) -> tuple[str, str, Rescued | None]:
         runtime, run = self.runtime, work.run
@@ -128,7 +124,7 @@ class Starter:
     def _check_out(self, work: life.Work, base: str) -> tuple[str, bool]:
         """Bring a run's worktree onto its branch; return the commit it is at, and whether it is as it was left."""
         runtime, run, branch = self.runtime, work.run, work.brief.branch
-        resumes = work.conversation is not None and traits_of(agent_of(runtime, run.agent)).resumes
+        resumes = work.conversation is not None and traits_of(runtime.agent(run.agent)).resumes
         try:
             # Who takes a conversation up again finds the files as they were when it was left.
             head = runtime.worktrees.take_up(run.session, branch) if resumes and work.lies else None
@@ -153,7 +149,7 @@ class Starter:
                 runtime.worktrees.release(run.session)
             task_branches.give_up(runtime.project, run.task, branch)
             raise NotOurs(f"git does not check out {tip[:12]}, which was on {branch}: {why}")
-        if is_full(runtime) or self.starts.failures.get(run.session):
+        if is_full(runtime) or self.memory.starts.failures.get(run.session):
             raise ToolFailed(why)  # a new worktree would not help, or did not
         return set_aside(runtime, run.session, run.task, f"before {run.id} on {run.task}; it could not be used: {why}")
 
@@ -168,7 +164,7 @@ class Starter:
     async def _has_no_place(self, run: Run, error: NoPlace) -> None:
         """End a run for which no worktree can be made; the whole fleet waits, and one person is told once."""
         log.warning("%s could not start: %s", run.id, error)
-        self.watches.forget(run)
+        self.memory.runs.pop(run.id, None)
         self._no_place = f"{error.message} {error.hint}"
         self.memory.place_again = self.runtime.awake() + PLACE_AGAIN
         await self.runtime.write(lambda call: life.unstartable(call, run, error.message))
@@ -192,8 +188,8 @@ class Starter:
     async def cannot_start(self, run: Run, what: str) -> None:
         """End a run whose program could not be started, and let its session wait."""
         log.warning("%s could not start: %s", run.id, what)
-        self.watches.forget(run)
-        failed_before = bool(self.starts.failures.get(run.session))
+        self.memory.runs.pop(run.id, None)
+        failed_before = bool(self.memory.starts.failures.get(run.session))
 
         def end(call: Call) -> None:
             life.unstartable(call, run, what)
@@ -201,7 +197,7 @@ class Starter:
                 alert(call, AlertKind.CANNOT_START, f"{run.session} cannot start: {what}", run.session, run.task)
 
         await self.runtime.write(end)
-        wait = self.starts.failed(run.session, self.runtime.app.context.config)
+        wait = self.memory.starts.failed(run.session, self.runtime.app.context.config)
         self.memory.not_before[run.session] = self.runtime.awake() + wait
 
 
@@ -224,11 +220,3 @@ def _has_passed(runtime: Runtime, commit: str) -> bool:
     """Say whether a commit waits for main because it has passed."""
     waiting = runtime.app.store.read(lambda tx: tx.open_merges())
     return any(merge.candidate == commit and merge.state is MergeState.PASSED for merge in waiting)
-
-
-def agent_of(runtime: Runtime, name: str) -> Agent | None:
-    """Return an agent, None if it was taken out of the settings while it ran."""
-    try:
-        return registry.find(name, runtime.app.context.config.declared())
-    except CoveyError:
-        return None
