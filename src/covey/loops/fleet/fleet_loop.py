@@ -67,13 +67,13 @@ class View:
     """The rows that matter to the fleet, as they stand together."""
 
     seq: int
-    paused: bool
     sessions: list[Session]
     runs: dict[str, Run]
-    tasks: dict[str, Task]
-    holders: frozenset[str]
-    over: frozenset[str]
-    decided: list[Question]
+    paused: bool = False
+    tasks: dict[str, Task] = field(default_factory=dict)
+    holders: frozenset[str] = frozenset()
+    over: frozenset[str] = frozenset()
+    decided: list[Question] = field(default_factory=list)
     """The questions of runs that were decided, and of which they have not been told."""
 
 
@@ -145,12 +145,14 @@ class Fleet:
         tx = call.tx
         runs = {run.session: run for run in tx.open_runs()}
         found = tx.run_sessions()
+        if not found and not runs:
+            return View(tx.head.seq, found, runs)
         batch_names = {session.batch for session in found if session.batch}
         return View(
             tx.head.seq,
-            tx.fleet().paused,
             found,
             runs,
+            tx.fleet().paused,
             {run.task: task for run in runs.values() if (task := tx.task(run.task)) is not None},
             frozenset(tx.holders()),
             frozenset(name for name in batch_names if verbs.is_over(call, name)),
@@ -211,7 +213,7 @@ class Fleet:
                 return self._begin_if_wise(view, session)
             case Step.REST:
                 still = view.paused or session.goal is Goal.PAUSED
-                return None if run is not None or session.goal is Goal.STOPPED else self._rest(session, still=still)
+                return self._rest(session, still=still) if run is None else None
             case Step.LET_GO:
                 return self.runtime.write(lambda call: verbs.let_go(call, session.name))
             case Step.REMOVE:
@@ -327,6 +329,8 @@ class Fleet:
 
     def _rest(self, session: Session, *, still: bool) -> Coroutine[Any, Any, None] | None:
         """Let it be seen that a session without a run stands still, or does so no longer; None if it is seen so."""
+        if session.goal is Goal.STOPPED:
+            return None
         if still:
             shown = session.state is SessionState.PAUSED
             return None if shown else self._show(session.name, SessionState.PAUSED, "it was told to stand still")
