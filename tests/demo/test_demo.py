@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.demo.branches import BRANCHES
-from covey.demo.shop import FIXES
+from covey.demo.shop import FIXES, GOOD
 
 pytestmark = pytest.mark.xdist_group("demo")
 PATIENCE = 240
@@ -88,10 +87,10 @@ def test_every_bug_is_mended_on_main_and_nothing_is_left(played: Played, tmp_pat
 def _assert_the_queue_is_shown(printed: str) -> None:
     """The branches wait together, the good ones land in the end, the bad one goes back, and a line has its story."""
     waiting, _, rest = printed.partition("$ covey merge queue\n")[2].partition("$ covey merge journal")
-    assert waiting.count("the queue is paused") == len(BRANCHES)
+    assert waiting.count("the queue is paused") == len(GOOD) + 1
     journal, _, told = rest.partition("$ covey merge why")
     landed = [line.split("  ")[-1].split(", ") for line in journal.splitlines() if line.startswith("landing-")]
-    assert sum(map(len, landed)) == sum(branch.good for branch in BRANCHES)
+    assert sum(map(len, landed)) == len(GOOD)
     assert "is rejected." in told
     assert "$ covey why bookshop/cart.py:" in told
     assert re.search(r"  run +run-\d+ of worker-\d: scripted", told)

@@ -1,4 +1,7 @@
-"""The sample of the demo: a small bookshop with seven bugs, and a task for each, which the scripted agent can do."""
+"""The sample of the demo: a small bookshop with seven bugs, a task for each, and branches that people made of it.
+
+All of it is played by the scripted agent, from the scripts in `sample`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ import sys
 from pathlib import Path
 
 from covey.agents.scripted import PLAYER
-from covey.demo.branches import Branch
 from covey.values import dataclass
 
 SAMPLE = Path(__file__).with_name("sample")
@@ -80,6 +82,10 @@ FIXES = (
 
 MENDED = "search"
 """The task whose first try does not pass the gate."""
+GOOD = ("rita/hours", "ines/wishes", "noor/stock", "lena/stars")
+"""Branches of people: each brings a module that does what its test says."""
+BAD = "omar/gifts"
+"""The branch of somebody whose module does not do what its test promises."""
 
 
 def own_environment() -> dict[str, str]:
@@ -99,21 +105,22 @@ def git(root: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+def _play(root: Path, script: str, title: str) -> None:
+    words = [sys.executable, "-I", "-S", str(PLAYER), str(SAMPLE / f"{script}.txt"), "shop", title]
+    subprocess.run(words, cwd=root, env=own_environment(), check=True)
+
+
 def make(root: Path) -> None:
     """Make the repository of the shop, with one commit."""
     root.mkdir(parents=True)
     git(root, "init", "--quiet", "--initial-branch", "main")
-    words = [sys.executable, "-I", "-S", str(PLAYER), str(SAMPLE / "project.txt"), "shop", "Open the bookshop"]
-    subprocess.run(words, cwd=root, env=own_environment(), check=True)
+    _play(root, "project", "Open the bookshop")
 
 
-def make_branch(root: Path, branch: Branch) -> None:
+def make_branch(root: Path, branch: str) -> None:
     """Commit what somebody made on a branch of their own, from main, and go back to main."""
-    git(root, "switch", "--quiet", "--create", branch.name, "main")
-    for name, text in branch.files.items():
-        (root / name).write_text(text, encoding="utf-8")
-    git(root, "add", "--", *branch.files)
-    git(root, "commit", "--quiet", "--message", branch.title)
+    git(root, "switch", "--quiet", "--create", branch, "main")
+    _play(root, branch.rpartition("/")[2], branch)
     git(root, "switch", "--quiet", "main")
 
 

@@ -21,8 +21,7 @@ from covey.cli.frame.output import table
 from covey.cli.project.daemon import end
 from covey.core.figures import one
 from covey.demo import shop
-from covey.demo.branches import BRANCHES
-from covey.demo.shop import FIXES, MENDED, Wrong, git
+from covey.demo.shop import BAD, FIXES, GOOD, MENDED, Wrong, git
 from covey.errors import CoveyError
 
 AGENTS = 4
@@ -152,32 +151,31 @@ def _run(root: Path, tasks: Path) -> None:
 
 def _queue(root: Path) -> None:
     """Let branches of people join the queue all at once: they are tested together, and the bad one is found."""
-    for branch in BRANCHES:
+    branches = (*GOOD, BAD)
+    for branch in branches:
         shop.make_branch(root, branch)
-    print(f"\n{len(BRANCHES)} people have branches of their own; they join the queue, and are tested together.\n")
+    print(f"\n{len(branches)} people have branches of their own; they join the queue, and are tested together.\n")
     _covey(root, "merge", "pause", "Until all are here")
-    for branch in BRANCHES:
-        _covey(root, "merge", "queue", branch.name)
+    for branch in branches:
+        _covey(root, "merge", "queue", branch)
     _show(root, "merge", "queue")
     _covey(root, "merge", "resume")
-    merges = _ended(root)
+    merges = _ended(root, branches)
     landings = {merge["landing"] for merge in merges if merge["landing"]}
     _show(root, "merge", "journal", "--limit", str(len(landings)))
-    bad = {branch.name for branch in BRANCHES if not branch.good}
     for merge in merges:
-        if (merge["state"] == "rejected") is not (merge["branch"] in bad):
+        if (merge["state"] == "rejected") is not (merge["branch"] == BAD):
             raise Wrong(f"{merge['branch']} is {merge['state']}")
         if merge["state"] == "rejected":
             _show(root, "merge", "why", merge["id"])
 
 
-def _ended(root: Path) -> list[dict[str, Any]]:
+def _ended(root: Path, branches: tuple[str, ...]) -> list[dict[str, Any]]:
     """Wait until every branch has landed or was rejected, and return their merges."""
-    names = {branch.name for branch in BRANCHES}
     deadline = time.monotonic() + DEMO_TIMEOUT_S
     while time.monotonic() < deadline:
         merges: list[dict[str, Any]] = json.loads(_covey(root, "merge", "list", "--all", "--json"))
-        ours = [merge for merge in merges if merge["branch"] in names]
+        ours = [merge for merge in merges if merge["branch"] in branches]
         if all(merge["state"] in ("landed", "rejected") for merge in ours):
             return ours
         time.sleep(0.2)
