@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.cli.main import COMMANDS, SECTIONS, command_of, every_command
+from covey.cli.main import COMMANDS, SECTIONS, commands_of, every_command
 
 HOUSE = Path(__file__).parents[2]
 PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs" / "howto").glob("*.md"))]
@@ -44,7 +44,7 @@ def test_every_command_and_option_on_a_page_exists(page: Path, commands: dict[st
         name = " ".join(words[:2])
         if name not in commands:
             name = words[0]
-        if words == [name] and name in COMMANDS and command_of(name) is None:
+        if words == [name] and name in COMMANDS and "" not in commands_of(name):
             continue  # the group as such is spoken of
         assert name in commands, words
         options = {word.partition("=")[0] for word in words if re.match("--[a-z]", word)}

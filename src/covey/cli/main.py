@@ -193,30 +193,22 @@ def dispatch(words: list[str]) -> int:
             print(help_text(), end="")
             return 0
         if option == "--version":
-            return _version(as_json="--json" in [*given, *words])
+            print(f'{{"version":"{__version__}"}}' if "--json" in [*given, *words] else f"covey {__version__}")
+            return 0
         if option == "-C" and words:
             given += ["-C", words.pop(0)]
         elif option == "--json":
             given.append(option)
         else:
-            raise _unknown_option(option)
+            from covey.cli.frame.command import nearest
+
+            near = nearest(option, ["--help", "--json", "--version"])
+            hint = f"Did you mean covey {near}?" if near else "covey --help shows how it is used."
+            raise Invalid(f"covey does not know the option {option[:40]}.", hint=hint)
     if not words:
         print(help_text(), end="")
         return 0
     return run(words[0], [*given, *words[1:]])
-
-
-def _unknown_option(option: str) -> Invalid:
-    from covey.cli.frame.command import nearest
-
-    near = nearest(option, ["--help", "--json", "--version"])
-    hint = f"Did you mean covey {near}?" if near else "covey --help shows how it is used."
-    return Invalid(f"covey does not know the option {option[:40]}.", hint=hint)
-
-
-def _version(*, as_json: bool) -> int:
-    print(f'{{"version":"{__version__}"}}' if as_json else f"covey {__version__}")
-    return 0
 
 
 def run(word: str, argv: list[str]) -> int:
@@ -235,8 +227,6 @@ def run(word: str, argv: list[str]) -> int:
         from covey.cli.frame.command import unknown
 
         raise unknown("covey", word, list(COMMANDS))
-    if argv[:1] == ["help"] and command_of(word) is not None:
-        argv = [*argv[1:], "--help"]
     return _run_one(word, argv)
 
 
@@ -244,38 +234,35 @@ def _run_one(word: str, argv: list[str]) -> int:
     from covey.cli.frame.client import Client
     from covey.cli.frame.command import choose, help_of
 
-    name, command, parts = word, command_of(word), parts_of(word)
-    chosen = choose(word, parts, argv) if command is None or (parts and _begins_with_a_word(argv)) else None
-    if chosen is not None:
-        verb, command, argv = chosen
-        name = f"{word} {verb}"
-    elif command is None:
-        print(help_of(word, module_of(word).ABOUT, parts))
+    commands = commands_of(word)
+    if "" in commands and argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
+    part = ""
+    if "" not in commands or (len(commands) > 1 and _begins_with_a_word(argv)):
+        part, argv = choose(word, list(commands), argv)
+    if part not in commands:
+        print(help_of(word, _module_of(word).ABOUT, commands))
         return 0
-    args = command.parser(name).parse_args(argv)
-    if command.owner:
+    name = f"{word} {part}".strip()
+    args = commands[part].parser(name).parse_args(argv)
+    if commands[part].owner:
         only_owner(name)
-    return command.run(args, Client(args.folder)) or 0
+    return commands[part].run(args, Client(args.folder)) or 0
 
 
-def module_of(word: str) -> ModuleType:
-    """Return the module of a command, or of a group of them."""
+def _module_of(word: str) -> ModuleType:
     from importlib import import_module
 
     return import_module(f"covey.cli.{COMMANDS[word][0]}")
 
 
-def command_of(word: str) -> Command | None:
-    """Return the command that a word is by itself, None if it is a group."""
-    module = module_of(word)
-    command: Command | None = getattr(module, "COMMAND", None) or module.COMMANDS.get(word)
-    return command
-
-
-def parts_of(word: str) -> dict[str, Command]:
-    """Return the commands of a group, by their words; none of what is a command alone."""
-    commands: dict[str, Command] = getattr(module_of(word), "COMMANDS", {})
-    return {} if word in commands else commands
+def commands_of(word: str) -> dict[str, Command]:
+    """Return what begins with a word: the commands of a group by their words, under "" what it is by itself."""
+    module = _module_of(word)
+    parts: dict[str, Command] = getattr(module, "COMMANDS", {})
+    if word in parts:
+        return {"": parts[word]}
+    return parts | ({"": module.COMMAND} if hasattr(module, "COMMAND") else {})
 
 
 def _begins_with_a_word(argv: list[str]) -> bool:
@@ -298,8 +285,6 @@ def only_owner(name: str) -> None:
 def every_command() -> Iterator[tuple[str, Parser]]:
     """Yield the name and the parser of every command that is made here, for the reference and for completion."""
     for word in COMMANDS:
-        command = command_of(word)
-        for name, each in parts_of(word).items():
-            yield f"{word} {name}", each.parser(f"{word} {name}")
-        if command is not None:
-            yield word, command.parser(word)
+        for part, command in commands_of(word).items():
+            name = f"{word} {part}".strip()
+            yield name, command.parser(name)

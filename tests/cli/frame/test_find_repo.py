@@ -22,10 +22,10 @@ def _agrees(folder: Path) -> bool:
     project = find(folder)
     common = quick_common(str(folder.resolve()))
     if common is not None:
-        assert Path(common[1]) == project.common
+        assert Path(common) == project.common
     place = quick_place(str(folder))
     if place is not None:
-        assert (Path(place[0]), Path(place[1])) == (project.root, project.common)
+        assert (Path(place).parent, Path(place)) == (project.root, project.common)
     return place is not None
 
 

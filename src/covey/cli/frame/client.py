@@ -80,18 +80,18 @@ class Client:
 
     def ask(self, verb: str, params: dict[str, str] | None = None, fields: Json | None = None) -> Answer:
         """Ask one verb and return its answer; an error comes as the error that it is."""
-        method, path, *limit = ROUTES[verb].split(" ")
-        fields = fields or {}
+        params, fields = params or {}, fields or {}
         if self.token is not None:
-            refuse_in_run(verb, fields, limit)
-        for value in (params or {}).values():
+            _refuse_in_run(verb, fields)
+        for value in params.values():
             if not value or "/" in value:
                 # No address can hold such a name, so neither way of asking is given it.
                 from covey.core.nouns import missing  # the whole vocabulary, which only this mistake needs
 
                 raise missing(verb.partition(".")[0], value)
+        self._asked += 1
         try:
-            question = self._question(verb, method, path, params or {}, fields)
+            question = Question(verb, params, fields, f"{self._key}-{self._asked}")
         except UnicodeEncodeError:
             raise Invalid(f"{_not_text([params, fields])!r} is not UTF-8 text.", hint="Give it in UTF-8.") from None
         try:
@@ -109,15 +109,6 @@ class Client:
         if wire is None:
             raise Lost("no daemon runs", sent=False)
         return wire.follow(f"/api/events?after={after}&live=false", silence)
-
-    def _question(self, verb: str, method: str, path: str, params: dict[str, str], fields: Json) -> Question:
-        "".join(params.values()).encode()
-        if method == "GET":
-            return Question(verb, method, path, params, encode_query(fields), b"", None)
-        body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
-        self._asked += 1
-        key = self._key if self._asked == 1 else f"{self._key}-{self._asked}"
-        return Question(verb, method, path, params, "", body, key)
 
     def _ask(self, question: Question) -> Answer:
         if self.token is not None:
@@ -137,7 +128,7 @@ class Client:
 
     def _by_http(self, wire: Wire, question: Question) -> Answer:
         self.url = None  # it may be said to be up only once it has answered
-        status, headers, body = wire.ask(question.method, question.target(quoted=True), question.body, question.key)
+        status, headers, body = wire.ask(question.method, question.target, question.body, question.key)
         self.url = wire.url
         if status >= 400 or status < 200:
             raise problem(status, body)
@@ -223,11 +214,10 @@ class Client:
 
             from covey.git.project import Project, find
 
-            quick = quick_place(self.folder)
-            if quick is None:
+            if (common := quick_place(self.folder)) is None:
                 self._project = find(Path(self.folder))
             else:
-                self._project = Project(root=Path(quick[0]), common=Path(quick[1]), bare=False)
+                self._project = Project(root=Path(common).parent, common=Path(common), bare=False)
         return self._project.must_be_begun()
 
     def _run_wire(self) -> Wire:
@@ -246,9 +236,9 @@ class Client:
         given = os.environ.get(proof.VARIABLE)
         if given:
             return given
-        found = quick_common(self.folder)
+        common = quick_common(self.folder)
         try:
-            state = str(self.project().state) if found is None else os.path.join(found[1], "covey")
+            state = str(self.project().state) if common is None else os.path.join(common, "covey")
             return proof.credential(_owner_token(state), proof.OWNER)
         except (CoveyError, OSError):
             return ""
@@ -257,9 +247,9 @@ class Client:
         """Return the way to the daemon if one holds the lock and says where it answers."""
         if self._wire is not None:
             return self._wire
-        found = quick_common(self.folder)
-        state = "" if found is None else os.path.join(found[1], "covey")
-        if not state or not os.path.exists(os.path.join(state, "daemon.json")):
+        common = quick_common(self.folder)
+        state = os.path.join(common or "", "covey")
+        if common is None or not os.path.exists(os.path.join(state, "daemon.json")):
             state = str(self.project().state)
         return self._daemon(state) if is_locked(os.path.join(state, "lock")) else None
 
@@ -302,27 +292,21 @@ class Client:
 
 
 class Question:
-    """One request, as it goes to whoever answers."""
+    """One request, as it goes to whoever answers; only one that changes something has a body, and the key for it."""
 
-    __slots__ = ("body", "key", "method", "params", "path", "query", "verb")
+    __slots__ = ("body", "key", "method", "params", "query", "target", "verb")
 
-    def __init__(
-        self, verb: str, method: str, path: str, params: dict[str, str], query: str, body: bytes, key: str | None
-    ) -> None:
+    def __init__(self, verb: str, params: dict[str, str], fields: Json, key: str) -> None:
         self.verb = verb
-        self.method = method
-        self.path = path
         self.params = params
-        self.query = query
-        self.body = body
-        self.key = key
-
-    def target(self, *, quoted: bool) -> str:
-        """Return the path with its names filled in, and the query."""
-        path = self.path
-        for name, value in self.params.items():
-            path = path.replace("{" + name + "}", quote(value) if quoted else value)
-        return f"{path}?{self.query}" if self.query else path
+        self.method, self.target, *_ = ROUTES[verb].split(" ")
+        for name, value in params.items():
+            self.target = self.target.replace("{" + name + "}", quote(value))
+        is_change = self.method != "GET"
+        self.key = key if is_change else None
+        self.body = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() if is_change else b""
+        self.query = "" if is_change else _query(fields)
+        self.target += f"?{self.query}" if self.query else ""
 
 
 def parts(things: Iterable[T], size_of: Callable[[T], int], most: int, size: int) -> Iterator[list[T]]:
@@ -357,11 +341,12 @@ def _below(kind: type[CoveyError]) -> list[type[CoveyError]]:
     return [kind, *(deeper for sub in kind.__subclasses__() for deeper in _below(sub))]
 
 
-def refuse_in_run(verb: str, fields: Json, limit: list[str]) -> None:
+def _refuse_in_run(verb: str, fields: Json) -> None:
     """Refuse what a run's token cannot ask, before anything is sent."""
-    if "owner" in limit:
+    limits = ROUTES[verb].split(" ")[2:]
+    if "owner" in limits:
         raise Denied(f"Only the owner may ask for {verb}.", hint="Ask the owner: covey mail send owner ...")
-    if "as" in limit and "session" in fields:
+    if "as" in limits and "session" in fields:
         raise Denied("With COVEY_TOKEN set you speak for your own session only.", hint="Leave --as out.")
 
 
@@ -452,9 +437,11 @@ def quote(text: str) -> str:
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in text.encode())
 
 
-def encode_query(fields: Json) -> str:
+def _query(fields: Json) -> str:
     """Return fields as the query of an address."""
-    return "&".join(f"{name}={quote(_plain(value))}" for name, value in fields.items() if value is not None)
+    given = ((name, value) for name, value in fields.items() if value is not None)
+    texts = ((name, str(value).lower() if isinstance(value, bool) else str(value)) for name, value in given)
+    return "&".join(f"{name}={quote(text)}" for name, text in texts)
 
 
 def _not_text(value: object) -> str | None:
@@ -464,7 +451,3 @@ def _not_text(value: object) -> str | None:
         return whole[:80] if whole != value else None
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return next((found for part in parts if (found := _not_text(part)) is not None), None)
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

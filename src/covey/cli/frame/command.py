@@ -220,8 +220,8 @@ def indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def choose(group: str, commands: dict[str, Command], argv: Sequence[str]) -> tuple[str, Command, list[str]] | None:
-    """Return the command of a group that some words name, or None if they ask for help."""
+def choose(group: str, known: list[str], argv: Sequence[str]) -> tuple[str, list[str]]:
+    """Return which command of a group some words name, "" if they ask for help, and the words without it."""
     words = list(argv)
     given: list[str] = []
     while words and words[0].startswith("-") and words[0] not in ("-h", "--help"):
@@ -231,12 +231,12 @@ def choose(group: str, commands: dict[str, Command], argv: Sequence[str]) -> tup
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     if words and words[0] in ("-h", "--help"):
-        return None
+        return "", words
     if not words:
         raise Invalid(f"covey {group} needs to know what to do.", hint=f"covey {group} --help lists it.")
-    if words[0] not in commands:
-        raise unknown(f"covey {group}", words[0], list(commands))
-    return words[0], commands[words[0]], [*given, *words[1:]]
+    if words[0] not in known:
+        raise unknown(f"covey {group}", words[0], known)
+    return words[0], [*given, *words[1:]]
 
 
 def unknown(prog: str, word: str, known: list[str]) -> Invalid:

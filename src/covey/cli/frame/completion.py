@@ -6,9 +6,9 @@ import json
 import os
 from argparse import Action, Namespace
 
+from covey.cli import main
 from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import Command, Parser, option
-from covey.cli.main import COMMANDS, command_of, parts_of
 
 SCRIPTS = {
     "bash": """\
@@ -82,15 +82,17 @@ def candidates(before: list[str], last: str) -> set[str]:
             del before[0]
         del before[0]
     if not before:
-        return _starting({*COMMANDS, "help", "--help", "--version", "--json", "-C"}, last)
+        return _starting({*main.COMMANDS, "help", "--help", "--version", "--json", "-C"}, last)
     word, *rest = before
-    name, command, parts = word, command_of(word), parts_of(word)
-    if command is None and not rest:
+    commands = main.commands_of(word)
+    parts = {part for part in commands if part}
+    if "" not in commands and not rest:
         return _starting({*parts, "--help"}, last)
-    if command is None or (rest and rest[0] in parts):
-        command, name, rest = parts[rest[0]], f"{word} {rest[0]}", rest[1:]
-    found = _of_command(command.parser(name), rest, last, Client(folder))
-    return found | (_starting(set(parts), last) if name == word and not rest else set())
+    if "" not in commands or (rest and rest[0] in parts):
+        part, *rest = rest
+        return _of_command(commands[part].parser(f"{word} {part}"), rest, last, Client(folder))
+    found = _of_command(commands[""].parser(word), rest, last, Client(folder))
+    return found if rest else found | _starting(parts, last)
 
 
 def _of_command(parser: Parser, before: list[str], last: str, client: Client) -> set[str]:

@@ -24,15 +24,15 @@ def here() -> str:
         raise Invalid("The folder that you are in does not exist any more.", hint="cd to one that does.") from None
 
 
-def quick_common(folder: str) -> tuple[str, str] | None:
-    """Return the checkout around a folder and the repository's own folder, or None if only git can tell."""
+def quick_common(folder: str) -> str | None:
+    """Return the own folder of the repository around a folder, or None if only git can tell."""
     if any(name in os.environ for name in _UNUSUAL):
         return None
     while True:
         entry = os.path.join(folder, ".git")
         common = _common(entry)
         if common is not None:
-            return folder, common
+            return common
         if os.path.exists(os.path.join(folder, "HEAD")) or os.path.lexists(entry):
             return None
         parent = os.path.dirname(folder)
@@ -41,20 +41,18 @@ def quick_common(folder: str) -> tuple[str, str] | None:
         folder = parent
 
 
-def quick_place(folder: str) -> tuple[str, str] | None:
-    """Return the first checkout of the project around a folder and its own folder, or None if only git can tell."""
-    found = quick_common(os.path.realpath(folder))
-    if found is None:
+def quick_place(folder: str) -> str | None:
+    """Return the folder .git in the first checkout of the project around a folder, or None if only git can tell."""
+    common = quick_common(os.path.realpath(folder))
+    if common is None:
         return None
-    common = found[1]
     try:
         with open(os.path.join(common, "config"), encoding="utf-8") as file:
             settings = file.read().lower()
     except (OSError, UnicodeDecodeError):
         return None
-    if any(word in settings for word in _SETTINGS) or os.path.basename(common) != ".git":
-        return None
-    return os.path.dirname(common), common
+    is_unusual = any(word in settings for word in _SETTINGS) or os.path.basename(common) != ".git"
+    return None if is_unusual else common
 
 
 def _common(entry: str) -> str | None:

@@ -79,15 +79,15 @@ class Wire:
 
     def ask(self, method: str, target: str, body: bytes, key: str | None) -> tuple[int, dict[str, str], bytes]:
         """Send one request and return status, headers and body of the answer."""
-        fresh = self._socket is None
-        try:
-            return self._ask(method, target, body, key)
-        except Lost:
-            self.close()
-            if fresh:
-                raise
-        # A connection that was kept may have been closed at the other end meanwhile: nothing is lost yet.
-        return self._ask(method, target, body, key)
+        while True:
+            fresh = self._socket is None
+            try:
+                return self._ask(method, target, body, key)
+            except BaseException as error:  # an interrupt too: what comes must not be taken for the next answer
+                self.close()
+                # A connection that was kept may have been closed at the other end meanwhile: nothing is lost yet.
+                if fresh or not isinstance(error, Lost):
+                    raise
 
     def follow(self, target: str, silence: float) -> Iterator[bytes]:
         """Yield an answer that does not end, part by part, on a connection of its own; `silence` ends it."""
@@ -124,17 +124,11 @@ class Wire:
             link.sendall(self._head(method, target, body, key) + body)
             return self._answer()
         except TimeoutError:  # it may have been done: only the same key makes it safe to ask again
-            self.close()
             raise Lost(f"there was no answer within {ANSWER_TIMEOUT_S:g} s", sent=True, hangs=True) from None
         except ValueError:
-            self.close()
             raise Lost("what answers there is not a covey daemon", sent=False) from None
         except OSError as error:
-            self.close()
             raise Lost(str(error), sent=True) from None
-        except BaseException:  # an interrupt: the answer that comes must not be taken for that of the next question
-            self.close()
-            raise
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
@@ -145,23 +139,17 @@ class Wire:
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._socket = _secured(link, self._address[0]) if self._tls else link
                 self._answers = self._socket.makefile("rb")
-                self._let_prove(self._socket)
+                if self._key:  # nobody is gone on with who does not know what our daemon knows
+                    nonce = os.urandom(16).hex()
+                    proof.require(_Patient(self._socket), self._name, self._key, nonce, self._authority)
                 self._socket.settimeout(ANSWER_TIMEOUT_S)
             except proof.Unproved as error:
-                self.close()
                 raise Lost(str(error), sent=False) from None
             except TimeoutError:
-                self.close()
                 raise Lost(f"there was no answer within {CONNECT_TIMEOUT_S:g} s", sent=False, hangs=True) from None
             except (OSError, ValueError) as error:
-                self.close()
                 raise Lost(getattr(error, "strerror", None) or str(error), sent=False) from None
         return self._socket
-
-    def _let_prove(self, link: socket.socket) -> None:
-        """Refuse to go on with anybody who does not know what our daemon knows."""
-        if self._key:
-            proof.require(_Patient(link), self._name, self._key, os.urandom(16).hex(), self._authority)
 
     def _status(self) -> tuple[int, dict[str, str]]:
         first, *lines = (line.decode("latin-1") for line in iter(self._line, b""))
@@ -169,7 +157,6 @@ class Wire:
         pairs = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
         if not version.startswith("HTTP/1.") or not told[:3].isdigit() or "covey-version" not in headers:
-            self.close()
             raise Lost("what answers there is not a covey daemon", sent=False)
         return int(told[:3]), headers
 

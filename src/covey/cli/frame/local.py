@@ -89,14 +89,14 @@ class Alone:
     def ask(self, question: Question) -> Answer:
         """Answer one request, exactly as the daemon would."""
         assert self._app is not None
-        verb = VERBS[question.verb]
+        verb, sent = VERBS[question.verb], b""
         if verb.changes:
             asked = read_body(verb, question.body)
+            sent = fingerprint(verb.method, verb.path.format(**question.params), question.body)
         else:
             from urllib.parse import parse_qsl  # takes as long to import as three claims
 
             asked = read_query(verb, parse_qsl(question.query, keep_blank_values=True))
-        sent = fingerprint(question.method, question.target(quoted=False), question.body)
         answer = self._app.ask(Request(verb, Principal(), asked, question.params, question.key, sent))
         return Answer(answer.status, answer.body, answer.total)
 
