@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covey import files
-from covey.app.history import journals
+from covey.app.history import run_streams
 
 Put = Callable[[Path, Path], object]
 INSTEAD: dict[str, Put] = {
@@ -56,8 +56,8 @@ def test_the_end_of_a_journal_is_not_noted_through_a_link(tmp_path: Path, theirs
     folder, journal = tmp_path / "run", tmp_path / "talk.jsonl"
     folder.mkdir()
     journal.write_text("{}\n")
-    (folder / journals.NOTE).write_text(journals.expect(str(journal), taken_up=False))
-    (folder / f"{journals.NOTE}.new").symlink_to(theirs)
-    journals.close(folder)
-    assert journals.find(folder) == journals.Journal(str(journal), 0, 3)
+    (folder / run_streams.NOTE).write_text(run_streams.expect_journal(str(journal), taken_up=False))
+    (folder / f"{run_streams.NOTE}.new").symlink_to(theirs)
+    run_streams.close_journal(folder)
+    assert run_streams.find_journal(folder) == run_streams.Journal(str(journal), 0, 3)
     assert theirs.read_text() == "# the user's\n"

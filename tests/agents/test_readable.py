@@ -10,7 +10,7 @@ import pytest
 from covey.agents import registry
 from covey.agents.agent import Agent
 from covey.agents.codex.terminal import CodexTerminal
-from covey.app.history.run_edits import WithEdits
+from covey.app.history.run_streams import WithEdits
 from covey.core.fleet.signals import Calls, Failed, Limited
 from covey.core.history.transcripts import Transcript
 from tests.agents.recordings import FOLDER, recorded

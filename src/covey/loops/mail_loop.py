@@ -17,7 +17,7 @@ from covey.agents import hook_protocol
 from covey.agents.agent import Agent, traits_of
 from covey.app.context import Call
 from covey.app.fleet import runs as life
-from covey.app.history.run_edits import cut
+from covey.app.history.run_streams import cut
 from covey.app.history.transcript_entries import PROMPT
 from covey.app.people import mail_delivery, questions
 from covey.app.people.mail_delivery import MailOffer

@@ -6,19 +6,18 @@ a class in a file of its own.
 
 from __future__ import annotations
 
-from covey.store.queries.activity import Activity
 from covey.store.queries.board import Board
 from covey.store.queries.costs import Costs
 from covey.store.queries.leases import Leases
+from covey.store.queries.log import Log
 from covey.store.queries.merges import Merges
 from covey.store.queries.origins import Origins
 from covey.store.queries.overlaps import Overlaps
 from covey.store.queries.people import People
-from covey.store.queries.questions import Questions
 from covey.store.queries.queue import Queue
 from covey.store.queries.runs import Runs
 from covey.store.queries.scratch import Scratch
 
 
-class Tx(Activity, Origins, Board, Leases, Runs, Merges, Queue, Overlaps, Questions, People, Costs, Scratch):
+class Tx(Log, Origins, Board, Leases, Runs, Merges, Queue, Overlaps, People, Costs, Scratch):
     """What one request may do to the store; nothing of it lasts if the request is refused."""

@@ -16,7 +16,7 @@ from covey.app.app import Request
 from covey.app.context import Principal
 from covey.app.fleet import fleet_verbs
 from covey.app.history import cleanup, leftovers
-from covey.app.history.clearing import IN_USE, Clearing
+from covey.app.history.cleanup import IN_USE, Clearing
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import VERBS
 from covey.config import Config, Log

@@ -17,7 +17,7 @@ from covey import trash
 from covey.agents import registry
 from covey.app.history import transcripts
 from covey.app.history.leftovers import old_outputs
-from covey.app.history.run_edits import Output
+from covey.app.history.run_streams import Output
 from covey.config import Log
 from covey.core import nouns
 from covey.core.fleet import runs

@@ -11,7 +11,7 @@ from covey.app.board.task_changes import change
 from covey.app.context import Call
 from covey.app.fleet.script_tasks import is_for_none
 from covey.app.fleet.sessions import check_agent, find, fresh_names, full, is_free, leave_line, must_fit, register
-from covey.app.history import run_output, transcripts
+from covey.app.history import transcripts
 from covey.app.leases.lease_queue import end_all
 from covey.app.shapes.costs import spent
 from covey.app.shapes.fleet.runs import ListRuns, Logs, ReadLogs, RunRow
@@ -160,14 +160,14 @@ def logs(call: Call, asked: ReadLogs, name: str) -> Logs:
     """Read what a run of a session printed, from a byte on, as a transcript where its agent's stream is one."""
     call.find(sessions.Session, name)
     run = run_of(call, name, asked.run)
-    source = run_output.source_of(call, run, raw=asked.raw)
+    source = transcripts.source_of(call, run, raw=asked.raw)
     if source.output is None:
         if asked.raw:
             raise Refused(f"What {run.id} printed has had its time.", hint="Its transcript is kept: leave out --raw.")
-        text, _, following = run_output.kept(call, run, asked.since)
+        text, _, following = transcripts.kept_of(call, run, asked.since)
         return Logs(run.id, text, following, alive=False, transcript=True)
     since = source.place(asked.since)
-    words = None if asked.raw or source.reader is not None else run_output.words_of(call, run)
+    words = None if asked.raw or source.reader is not None else transcripts.words_of(call, run)
     if words is not None:
         text, following = transcripts.plain(source.output, words, since, source.size, alive=source.alive)
     elif source.reader is None:

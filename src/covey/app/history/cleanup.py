@@ -1,26 +1,41 @@
-"""The verbs of the one cleaner: what is kept for how long, what has had its time, and removing that."""
+"""The one cleaner: what is kept for how long, what has had its time, and removing that.
+
+Each step of a removal can be cut short, and the next one finishes it.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
+from covey import trash
 from covey.app.context import Call, Context
 from covey.app.fleet.sessions import note_rescued
-from covey.app.history.clearing import Cleared, Clearing
-from covey.app.history.leftovers import FOUND_ON_DISK, find, gather
+from covey.app.history.leftovers import FOUND_ON_DISK, OUTPUT, Leftover, Records, find, gather
 from covey.app.shapes.forms import Answered, Nothing
 from covey.app.verbs import verb
+from covey.core.history import retention
 from covey.core.history.retention import ANSWERS_KEPT_S, RULES, RetainedKind
 from covey.core.people.rights import OWNER_ONLY
-from covey.errors import Unavailable
+from covey.errors import CoveyError, Refused, Unavailable
 from covey.git.project import Project
+from covey.git.rescue import rescue as rescues
+from covey.git.rescue.rescue import Rescued
+from covey.git.worktrees import foreign_git
+from covey.runners.process import ProcessRunner
+from covey.runners.tmux import TmuxRunner
 from covey.store.engine.pruning import prunable, prune
 from covey.values import dataclass
 
 SHOWN = 100
 """The things of each kind that are told by name."""
+WHY_RESCUED = "covey clean found it without a session"
+IN_USE = "it is in use again"
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class CleanRow(Struct, frozen=True, kw_only=True):
@@ -67,6 +82,15 @@ class Cleaning(Struct, frozen=True, kw_only=True):
     bytes: int
     left: int
     kinds: tuple[CleanKind, ...]
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What became of one thing: gone if `left` is empty, else why it is still there; `rescued` is what was saved."""
+
+    leftover: Leftover
+    left: str = ""
+    rescued: Rescued | None = None
 
 
 def _look(call: Call, asked: Nothing) -> Callable[[], list[Cleared]] | None:
@@ -173,3 +197,94 @@ def _row(each: Cleared) -> CleanRow:
     thing = each.leftover
     saved = each.rescued.name if each.rescued is not None else None
     return CleanRow(name=thing.name, bytes=thing.size, at=thing.at, why=thing.why, left=each.left, rescue=saved)
+
+
+# Removing
+
+
+class Clearing:
+    """Removes what was found; where somebody may have begun to use it since, the rows are looked at again."""
+
+    def __init__(self, records: Records, context: Context) -> None:
+        self._records = records
+        self._context = context
+
+    def clear(self, found: Iterable[Leftover]) -> list[Cleared]:
+        """Remove each, and say what became of it; one that cannot be removed keeps none of the others."""
+        with _ONE_AT_A_TIME:  # the daemon's own cleaner must not drop a rescue on which a removal has just relied
+            return [self._clear(each) for each in found]
+
+    def _clear(self, each: Leftover) -> Cleared:
+        try:
+            match each.kind:
+                case RetainedKind.WORKTREE:
+                    return self._worktree(each)
+                case RetainedKind.RESCUE:
+                    return Cleared(each, self._rescue(each))
+                case RetainedKind.BRANCH:
+                    is_gone = self._records.worktrees.drop_branch(each.name, each.tip)
+                    return Cleared(each, "" if is_gone else IN_USE)
+                case RetainedKind.TERMINAL:
+                    is_gone = TmuxRunner(self._runs).end_unwatched(each.name)
+                    return Cleared(each, "" if is_gone else IN_USE)
+                case _:
+                    return Cleared(each, self._remove(each))
+        except CoveyError as error:
+            return Cleared(each, error.message)
+        except OSError as error:
+            return Cleared(each, f"{error.strerror or error}")
+        except (ValueError, RecursionError) as error:  # whatever lies in a worktree, the others are cleaned
+            return Cleared(each, f"it cannot be read: {error}")
+
+    @property
+    def _runs(self) -> Path:
+        return self._records.project.runs
+
+    def _remove(self, each: Leftover) -> str:
+        assert each.path is not None
+        is_runs = each.kind in (RetainedKind.OUTPUT, RetainedKind.TRANSCRIPT, RetainedKind.RUN)
+        if is_runs and ProcessRunner(self._runs).look(each.name).alive:
+            return IN_USE
+        if not trash.remove(each.path):
+            return "not all of it could be removed"
+        if each.kind is RetainedKind.TRANSCRIPT and not os.path.lexists(each.path.with_name(OUTPUT)):
+            trash.remove(each.path.parent)  # nothing is left in it that anybody reads
+        return ""
+
+    def _rescue(self, each: Leftover) -> str:
+        """Remove a rescue: first the worktree that it only names, so that whoever is stopped finds it again."""
+        assert each.rescued is not None
+        aside = each.rescued.aside
+        if aside is not None and not self._records.worktrees.drop_aside(Path(aside)):
+            return "the worktree that was kept aside could not be removed"
+        return "" if rescues.drop(self._records.project, each.rescued) else IN_USE
+
+    def _worktree(self, each: Leftover) -> Cleared:
+        """Rescue what git would lose of a worktree, and remove it; one that cannot be rescued whole stays."""
+        path, saved = each.path, list[Rescued | None]()
+        assert path is not None
+
+        def may_go() -> bool:
+            session = self._context.read(lambda tx: tx.session(each.name))
+            if (session is not None and not session.removed) or foreign_git.is_occupied(path):
+                return False
+            saved.append(self._put_in_safety(each))
+            return True
+
+        is_gone = self._records.worktrees.remove(each.name, may_go)
+        return Cleared(each, "" if is_gone else IN_USE, saved[0] if saved else None)
+
+    def _put_in_safety(self, each: Leftover) -> Rescued | None:
+        assert each.path is not None
+        own = self._records.worktrees.git_dir(each.name)
+        if own is None or not each.path.is_dir():
+            raise Refused("git has lost track of it, so that it cannot be rescued.")
+        saved = rescues.rescue(
+            self._records.project, each.path, session=each.name, why=WHY_RESCUED, at=self._records.now, own=own,
+            reuses=False,  # an earlier rescue of these commits may be about to go
+        )  # fmt: skip
+        if saved is not None and not saved.whole:
+            raise Refused("Some of it cannot be read, so it could not be rescued whole.")
+        if saved is not None and saved.again and retention.rescue_goes_soon(made=saved.time, now=self._records.now):
+            raise Refused(f"It is rescued only by {saved.name}, which goes soon; clean again after that.")
+        return saved

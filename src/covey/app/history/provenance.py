@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import run_row
-from covey.app.history import run_edits, run_output, transcripts
+from covey.app.history import run_streams, transcripts
 from covey.app.merging.merge_lookup import approver
 from covey.app.shapes.fleet.runs import RunRow
 from covey.app.shapes.forms import Answered, Asked, Commit, Path
@@ -144,7 +144,7 @@ def _passage(call: Call, run: runs.Run, asked: AskWhy) -> Passage | None:
     if call.context.runner is None or call.context.runs is None:
         return None
     said = _Said(asked.text, asked.path)
-    source = run_output.source_of(call, run)
+    source = transcripts.source_of(call, run)
     if source.output is not None and source.reader is not None:
         said.listen(source.reader, source.output)
     else:
@@ -194,10 +194,10 @@ class _Said:
         self._line = text.strip()
         self._texts = _spellings(self._line) if len(self._line) >= SHORT else ()
 
-    def listen(self, reader: run_edits.Reader, output: run_edits.Output) -> None:
+    def listen(self, reader: run_streams.Reader, output: run_streams.Output) -> None:
         """Read a stream; each of its lines may be the use of a tool."""
         transcript = Transcript()
-        for raw in run_edits.lines_of(output):
+        for raw in run_streams.lines_of(output):
             line = raw.decode(errors="replace")
             signals = reader(line)
             told = transcript.take(signals)
@@ -208,7 +208,7 @@ class _Said:
 
     def _note(self, number: int, call: Calls, line: str) -> None:
         """Note the use of a tool if it can have written what is looked for."""
-        at = run_edits.moment_of(line)
+        at = run_streams.moment_of(line)
         written = [row for row, each in enumerate(call.edit.splitlines(), 1) if self._is_written(each)]
         if written and self._path in f"{call.about}\n{line}":
             self.edit = _Place(number, number + written[-1], at)

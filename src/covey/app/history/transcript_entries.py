@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from covey.agents.streams import ESCAPE_SEQUENCE
 from covey.app.context import Call
 from covey.app.fleet import fleet_verbs
-from covey.app.history import run_output, transcripts
-from covey.app.history.run_edits import Reader, WithEdits
+from covey.app.history import transcripts
+from covey.app.history.run_streams import Reader, WithEdits
 from covey.app.shapes.forms import Asked
 from covey.app.verbs import verb
 from covey.core.fleet import runs
@@ -104,14 +104,14 @@ def read(call: Call, asked: ReadEntries, name: str) -> Reading:
     """Read what a run of a session said and did, from a byte on, as entries: messages, tools, edits, costs."""
     call.find(Session, name)
     run = fleet_verbs.run_of(call, name, asked.run)
-    source = run_output.source_of(call, run)
+    source = transcripts.source_of(call, run)
     since = source.place(asked.since)
     if source.output is None:
-        text, since, following = run_output.kept(call, run, asked.since)
+        text, since, following = transcripts.kept_of(call, run, asked.since)
         entries = from_lines(text, since) if source.reader is not None else _printed(text, since)
     elif source.reader is None:
         text, following = transcripts.raw(source.output, since, source.size, alive=source.alive)
-        entries = from_plain(text, since, run_output.words_of(call, run))
+        entries = from_plain(text, since, transcripts.words_of(call, run))
     else:
         part = transcripts.lines_from(source.output, since, source.size, alive=source.alive)
         since, following = part.start, part.following

@@ -13,7 +13,7 @@ from typing import Any
 
 from covey.app.context import Call
 from covey.app.history import transcripts
-from covey.app.history.run_edits import Output
+from covey.app.history.run_streams import Output
 from covey.app.merging import gate_logs, queue_records
 from covey.app.merging.merge_lookup import failed_in
 from covey.app.merging.merge_reasons import line_of, look

@@ -12,8 +12,8 @@ from covey.agents.agent import Agent, Sight, Terminal, terminal_of
 from covey.app.context import Call
 from covey.app.costs import costs
 from covey.app.fleet import runs as life
-from covey.app.history import journals
-from covey.app.history.run_edits import Output, Reader
+from covey.app.history import run_streams
+from covey.app.history.run_streams import Output, Reader
 from covey.app.history.transcript_entries import PROMPT
 from covey.app.people import questions
 from covey.core.costs.budgets import is_over, is_own
@@ -76,7 +76,7 @@ class Attendant:
         """Take in all that a run has said since; called beside the loop."""
         at = self.runtime.awake()
         if terminal_of(run, agent) is not None:
-            watched.journal = watched.journal or journals.find(self.runtime.project.run_folder(run.id))
+            watched.journal = watched.journal or run_streams.find_journal(self.runtime.project.run_folder(run.id))
             size = 0 if watched.journal is None else watched.journal.size()
         source, reader = self.source(run, watched, agent)
         self._read_ledger(run, watched, agent, at)  # first: what a call said is written before what it cost
@@ -98,7 +98,7 @@ class Attendant:
 
     def _read_ledger(self, run: Run, watched: Watched, agent: Agent | None, at: float) -> None:
         """Take in what a program has written of its spending beside its output."""
-        watched.ledger = watched.ledger or journals.find_ledger(self.runtime.project.run_folder(run.id))
+        watched.ledger = watched.ledger or run_streams.find_ledger(self.runtime.project.run_folder(run.id))
         if watched.ledger is None or agent is None:
             return
         if not watched.ledger_parts or at - watched.ledger_sought >= SEEK_EVERY_S:
@@ -161,7 +161,7 @@ class Attendant:
             watched.prompted = await self.runtime.in_run_thread(lambda: typist.enter(run, terminal, text.strip()))
             self.mailing.began(run, watched.heard)
             return
-        note = self.runtime.project.run_folder(run.id) / journals.NOTE
+        note = self.runtime.project.run_folder(run.id) / run_streams.NOTE
         keeps_journal = watched.journal is not None or note.exists()
         if watched.heard.is_over or (watched.prompted and not keeps_journal):
             if self.mailing.is_awaited(run, watched.heard) or await self._type_mail(run, watched, terminal, typist):

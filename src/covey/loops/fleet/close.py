@@ -15,7 +15,7 @@ from covey.app.context import Call, Lands
 from covey.app.costs import costs
 from covey.app.fleet import runs as life
 from covey.app.fleet.sessions import alert
-from covey.app.history import journals
+from covey.app.history import run_streams
 from covey.app.people import egress_rules
 from covey.core.board import tasks
 from covey.core.board.tasks import Task
@@ -338,7 +338,7 @@ class Closer:
         trash.remove(place_of(folder))
         with going_on(log, f"the transcript of {run.id} could not be kept"):  # its output is still there
             if folder.is_dir() and not folder.is_symlink():
-                journals.close(folder)
+                run_streams.close_journal(folder)
                 keep_transcript(folder, transcript_of(self.runtime.runner, folder, run, self.runtime.agent(run.agent)))
 
     # What it may have pushed

@@ -11,8 +11,7 @@ from dataclasses import field
 
 from covey.agents.agent import Sight
 from covey.app.clock import Clock
-from covey.app.history.journals import Journal, Ledger
-from covey.app.history.run_edits import Output, Reader, cut
+from covey.app.history.run_streams import Journal, Ledger, Output, Reader, cut
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import Used
 from covey.core.fleet.launches import Observation

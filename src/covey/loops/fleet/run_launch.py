@@ -14,7 +14,7 @@ from covey.agents import registry
 from covey.agents.agent import Agent, Assignment, HookDoor, terminal_of
 from covey.agents.environment import agent_env
 from covey.app.fleet.runs import Work
-from covey.app.history import journals
+from covey.app.history import run_streams
 from covey.app.history.transcript_entries import PROMPT
 from covey.config import AgentSettings
 from covey.core.fleet.launches import Launch
@@ -92,9 +92,9 @@ def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
         )
     for path, content in made.files.items():
         _write(Path(path), content)
-    if made.ledger and not (folder / journals.LEDGER).exists():
+    if made.ledger and not (folder / run_streams.LEDGER).exists():
         old = agent.ledger(made.ledger, conversation) if conversation else ()
-        _write(folder / journals.LEDGER, journals.expect_ledger(made.ledger, old))
+        _write(folder / run_streams.LEDGER, run_streams.expect_ledger(made.ledger, old))
     return made
 
 
@@ -139,8 +139,8 @@ def _made(agent: Agent, work: Assignment, folder: Path, run: Run) -> Launch:
     if terminal is None:
         return replace(agent.launch(work), terminal=run.runner == TMUX)
     journal = terminal.journal(work)
-    if journal is not None and not (folder / journals.NOTE).exists():
-        _write(folder / journals.NOTE, journals.expect(journal, taken_up=work.conversation is not None))
+    if journal is not None and not (folder / run_streams.NOTE).exists():
+        _write(folder / run_streams.NOTE, run_streams.expect_journal(journal, taken_up=work.conversation is not None))
     return terminal.launch(work)
 
 

@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from covey.agents.agent import Agent
-from covey.app.history import journals
-from covey.app.history.run_edits import Output, Reader
-from covey.app.history.run_output import reader_by
-from covey.app.history.transcripts import TRANSCRIPT_FILE, plain, raw, readable, whole
+from covey.app.history import run_streams
+from covey.app.history.run_streams import Output, Reader
+from covey.app.history.transcripts import TRANSCRIPT_FILE, plain, raw, readable, reader_by, whole
 from covey.core.fleet.runs import PROCESS, Run
 from covey.runners.runner import Runner
 
@@ -38,7 +37,7 @@ def end_of(runner: Runner, folder: Path, run: Run, agent: Agent | None, size: in
     Of an agent with a structured stream that said nothing in it: what else it printed.
     """
     output, reader = _source(runner, folder, run, agent)
-    journal = journals.find(folder)
+    journal = run_streams.find_journal(folder)
     if reader is not None:
         size = size if run.runner == PROCESS or journal is None else journal.size()
         text, _ = readable(output, reader, max(size - END, 0), size, alive=False)

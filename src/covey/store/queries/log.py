@@ -1,19 +1,33 @@
-"""The log in a transaction: appending to it, and reading it."""
+"""The log in a transaction: appending to it, and reading it, by what its events have to do with and over a time."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from math import inf, nextafter
+from typing import Any
 
 from covey.core.board.tasks import Added, Edited
 from covey.core.events import Event, digest
 from covey.core.nouns import NAMES, Payload, Row, first, noun_of
 from covey.store.engine import rows
 from covey.store.engine.rows import Change
-from covey.store.engine.transaction import Head, R, Transaction
+from covey.store.engine.transaction import Head, R, Transaction, parts, where
 
 EVENT = "seq, time, actor, kind, subject, data, key, prev"
 _APPEND = f"INSERT INTO events ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_TURNS = "subject = ? AND kind IN ('session.registered', 'session.changed', 'session.removed')"
+_FEWER = (
+    "SELECT time, kind, data FROM events WHERE seq IN (SELECT max(seq) FROM events"
+    f" WHERE {_TURNS} AND seq >= ? AND seq < ? GROUP BY floor((time - ?) / ?)) ORDER BY seq"
+)
+"""Of each part of a time only the last turn: of a session that never rests, more would take seconds to read."""
+_ABOUT = {
+    "session": {"runs": "session", "merges": "session", "questions": "session", "leases": "holder"},
+    "task": {"runs": "task", "merges": "task", "questions": "task", "leases": "task"},
+}
+"""In which column of which table a session or a task is named."""
+_WITH_TASK = {"run-": "runs", "merge-": "merges", "question-": "questions", "lease-": "leases"}
 
 
 class Log(Transaction):
@@ -72,3 +86,123 @@ class Log(Transaction):
         sql = "SELECT (SELECT max(seq) FROM events WHERE subject = value) FROM json_each(?)"
         found = self.db.rows(sql, (json.dumps(subjects),))
         return max((seq for (seq,) in found if seq is not None), default=0)
+
+    # What is read of it for people
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        origin: str | None = None,
+        kind: str | None = None,
+        subject: str | None = None,
+        actor: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        kinds: Sequence[str] = (),
+        without: Sequence[str] = (),
+        newest: bool = False,
+        limit: int = 1000,
+    ) -> list[Event]:
+        """Return the events that fit, in the order of the log, ours or an imported one; with `newest`, the last.
+
+        A kind that ends in a dot stands for all of its noun; `session` and `task` take all that has to do with one.
+        """
+        if newest and until is not None and before is None and origin is None:
+            before = self.first_since(nextafter(until, inf))  # so that the way back begins there, and not at the end
+        terms, of_kinds = _of_kinds([*kinds, *([] if kind is None else [kind])], without)
+        place = [("seq > ?", after), ("seq < ?", before), ("log = ?", origin)]
+        told = [("subject = ?", subject), ("actor = ?", actor), ("time >= ?", since), ("time <= ?", until)]
+        clause, values = where([*place, *told], *terms)
+        values = [*of_kinds, *values]
+        for noun, name in (("session", session), ("task", task)):
+            if name is not None:
+                clause, values = _about(noun, name, clause, values)
+        table, order = "events" if origin is None else "origin_events", "DESC" if newest else "ASC"
+        sql = f"SELECT {EVENT} FROM {table} {clause}ORDER BY seq {order} LIMIT ?"
+        found = [Event(*row) for row in self.db.rows(sql, (*values, limit))]
+        return found[::-1] if newest else found
+
+    def last_event_of(self, actor: str) -> Event | None:
+        """Return what an actor did last."""
+        return next(iter(self.events(actor=actor, limit=1, newest=True)), None)
+
+    def last_event(self, subject: str, kind: str) -> Event | None:
+        """Return the last event of a kind that happened to something."""
+        return next(iter(self.events(subject=subject, kind=kind, limit=1, newest=True)), None)
+
+    def first_since(self, moment: float) -> int:
+        """Return the number of the first event that is not before a time, found without reading those before it."""
+        low, high = 1, self.head.seq + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = self.db.rows("SELECT time FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,))
+            if found and found[0][0] < moment:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def tasks_of(self, subjects: set[str]) -> dict[str, str]:
+        """Return the task of each run, merge, question and lease among some subjects."""
+        found: dict[str, str] = {}
+        for prefix, table in _WITH_TASK.items():
+            for some, marks in parts(sorted(name for name in subjects if name.startswith(prefix))):
+                sql = f"SELECT id, task FROM {table} WHERE id IN ({marks}) AND task IS NOT NULL"
+                found |= {str(name): str(task) for name, task in self.db.rows(sql, some)}
+        return found
+
+    def turns(self, session: str, part: range, since: float, until: float, limit: int) -> list[tuple[float, str, str]]:
+        """Return time, kind and data of a session's changes in a part of the log, and of the last one before it.
+
+        Where there are more than `limit`, the time from `since` until `until` is cut into as many parts, and of each
+        only the last change is returned.
+        """
+        asked = f"SELECT time, kind, data FROM events WHERE {_TURNS}"
+        before = self.db.rows(f"{asked} AND seq < ? ORDER BY seq DESC LIMIT 1", (session, part.start))
+        within = (session, part.start, part.stop)
+        found = self.db.rows(f"{asked} AND seq >= ? AND seq < ? ORDER BY seq LIMIT ?", (*within, limit + 1))
+        if len(found) > limit:
+            found = self.db.rows(_FEWER, (*within, since, (until - since) / limit))
+        return [(time, kind, data) for time, kind, data in (*before, *found)]
+
+    def daemon_turns(self, first: int) -> list[tuple[float, str]]:
+        """Return when the daemon started and stopped from an event on, and the last time before it."""
+        asked = "SELECT time, kind FROM events WHERE subject = 'daemon' AND kind LIKE 'daemon.%'"
+        before = self.db.rows(f"{asked} AND seq < ? ORDER BY seq DESC LIMIT 1", (first,))
+        found = self.db.rows(f"{asked} AND seq >= ? ORDER BY seq", (first,))
+        return [(time, kind) for time, kind in (*before, *found)]
+
+    def last_changes(self, session: str, limit: int) -> list[tuple[float, str]]:
+        """Return time and data of the last changes of a session, the newest first."""
+        sql = "SELECT time, data FROM events WHERE subject = ? AND kind = 'session.changed' ORDER BY seq DESC LIMIT ?"
+        return [(time, data) for time, data in self.db.rows(sql, (session, limit))]
+
+    def has_happened(self, subject: str, kinds: Sequence[str], after: int) -> bool:
+        """Say whether an event of one of these kinds happened to something after another."""
+        marks = ", ".join("?" * len(kinds))
+        sql = f"SELECT 1 FROM events WHERE subject = ? AND seq > ? AND kind IN ({marks}) LIMIT 1"
+        return bool(self.db.rows(sql, (subject, after, *kinds)))
+
+
+def _of_kinds(kinds: Sequence[str], without: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the terms for events of some kinds, and without others."""
+    terms: list[str] = []
+    values: list[str] = []
+    for names, word in ((kinds, ""), (without, "NOT ")):
+        alike = ["(kind > ? AND kind < ?)" if name.endswith(".") else "kind = ?" for name in names]
+        terms += [f"{word}({' OR '.join(alike)})"] if alike else []
+        for name in names:
+            values += (name, f"{name[:-1]}/") if name.endswith(".") else (name,)  # the slash comes after the dot
+    return terms, values
+
+
+def _about(noun: str, name: str, clause: str, values: list[Any]) -> tuple[str, list[Any]]:
+    """Return the clause for what has to do with one thing: each way to it is an index of its own, and no scan."""
+    ways = [*(["actor = ?"] if noun == "session" else []), "subject = ?"]
+    ways += [f"subject IN (SELECT id FROM {table} WHERE {column} = ?)" for table, column in _ABOUT[noun].items()]
+    union = " UNION ".join(f"SELECT seq FROM events {clause}AND {way}" for way in ways)
+    return f"WHERE seq IN ({union}) ", [value for _ in ways for value in (*values, name)]

@@ -1,4 +1,4 @@
-"""Mail, comments, proposals, devices and alerts in a transaction."""
+"""Mail, comments, questions, permits, proposals, devices and alerts in a transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from covey.core.people.alerts import Alert, AlertKind
 from covey.core.people.comments import Comment
 from covey.core.people.devices import Device
 from covey.core.people.mail import Message, Reading
+from covey.core.people.permits import Permit
 from covey.core.people.proposals import Proposal
+from covey.core.people.questions import Question
 from covey.store.engine.transaction import Transaction, where
 
 _READ_BY = "SELECT 1 FROM readings WHERE message = messages.id AND reader = ?"
@@ -86,3 +88,68 @@ class People(Transaction):
     def last_alert(self, kind: AlertKind) -> Alert | None:
         """Return the last alert of a kind."""
         return self.first(Alert, "WHERE type = ? ORDER BY ordinal DESC LIMIT 1", (kind.value,))
+
+    # Questions and permits
+
+    def question(self, question_id: str) -> Question | None:
+        """Return a question."""
+        return self.get(Question, question_id)
+
+    def find_questions(self, *, state: str | None, session: str | None, limit: int) -> list[Question]:
+        """Return the newest questions that fit, in the order in which they were asked."""
+        clause, values = where([("state = ?", state), ("session = ?", session)])
+        return self.find(Question, f"{clause}ORDER BY ordinal DESC LIMIT ?", (*values, limit))[::-1]
+
+    def questions_named(self, session: str, run: str | None, asks: str) -> list[Question]:
+        """Return the questions of a run, or of a session outside any, to which the agent gave this name."""
+        if run is None:
+            where, values = "run IS NULL AND session = ? AND asks = ?", (session, asks)
+        else:
+            where, values = "run = ? AND asks = ?", (run, asks)
+        return self.find(Question, f"WHERE {where} ORDER BY ordinal", values)
+
+    def open_questions(self, run: str | None = None) -> list[Question]:
+        """Return what nobody has decided, of one run or of all, the oldest first."""
+        clause, values = where([("run = ?", run)], "state = 'open'")
+        return self.find(Question, f"{clause}ORDER BY ordinal", values)
+
+    def count_open_questions(self) -> int:
+        """Return how many questions wait for a person."""
+        return self.number("SELECT count(*) FROM questions WHERE state = 'open'")
+
+    def questions_over(self, now: float) -> list[Question]:
+        """Return the open questions whose time is over."""
+        return self.find(Question, "WHERE state = 'open' AND until <= ? ORDER BY ordinal", (now,))
+
+    def untold_questions(self) -> list[Question]:
+        """Return what was decided and whoever asked was not told, as long as its run is open."""
+        runs = "SELECT id FROM runs WHERE outcome IS NULL"
+        where = f"WHERE run IN ({runs}) AND state IN ('answered', 'expired') AND told = 0"
+        return self.find(Question, f"{where} ORDER BY ordinal")
+
+    def questions_unsettled(self, session: str) -> list[Question]:
+        """Return the questions of a session that are open, or whose answer it has not been told."""
+        where = "WHERE session = ? AND state <> 'withdrawn' AND told = 0"
+        return self.find(Question, f"{where} ORDER BY ordinal", (session,))
+
+    def questions_of_task(self, task: str) -> list[Question]:
+        """Return the questions for a task that are open, or whose answer nobody was told."""
+        where = "WHERE task = ? AND state <> 'withdrawn' AND told = 0"
+        return self.find(Question, f"{where} ORDER BY ordinal", (task,))
+
+    def last_question(self, session: str, task: str | None, tool: str, about: str) -> Question | None:
+        """Return what a session asked last for a task about one thing, None if it never did."""
+        where = "WHERE session = ? AND task IS ? AND tool = ? AND about = ? ORDER BY ordinal DESC LIMIT 1"
+        return self.first(Question, where, (session, task, tool, about))
+
+    def live_permits(self) -> list[Permit]:
+        """Return what is allowed, the oldest first."""
+        return self.find(Permit, "WHERE revoked IS NULL ORDER BY ordinal")
+
+    def questions_of_run(self, run: str) -> list[Question]:
+        """Return all that a run has asked, the oldest first."""
+        return self.find(Question, "WHERE run = ? ORDER BY ordinal", (run,))
+
+    def all_permits(self) -> list[Permit]:
+        """Return what is or was allowed, the oldest first."""
+        return self.find(Permit, "ORDER BY ordinal")
