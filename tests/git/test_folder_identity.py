@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from covey.git.folder_identity import Replaced, mounted_in
 from covey.git.project import find
 from covey.git.rescue.rescue import drop, find_rescues, note_aside, rescue
 from covey.git.rescue.rescue_repository import Limits, NotWhole
 from covey.git.rescue.restore import restore
 from covey.git.rescue.scan import Place
 from covey.git.worktrees import checkout_status
+from covey.git.worktrees.worktree_records import Replaced, mounted_in
 from covey.git.worktrees.worktrees import Worktrees
 from covey.trash import remove
 from tests.git.worktrees.test_worktrees import assert_stands, make_worktrees

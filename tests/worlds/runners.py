@@ -13,11 +13,10 @@ from pathlib import Path
 
 from covey.core.fleet.launches import Launch, Observation
 from covey.runners.process import ProcessRunner
-from covey.runners.runner import Runner
 from covey.runners.tmux import TmuxRunner, socket_of
 from tests.worlds.serving import wait_until
 
-RUNNERS: dict[str, Callable[[Path], Runner]] = {"process": ProcessRunner, "tmux": TmuxRunner}
+RUNNERS: dict[str, Callable[[Path], ProcessRunner]] = {"process": ProcessRunner, "tmux": TmuxRunner}
 """A runner joins the contract by a line here."""
 
 PATH = os.environ["PATH"]
@@ -55,7 +54,7 @@ class Place:
         """What a program finds in its environment since it runs here."""
         self.runner = self.another()
 
-    def another(self) -> Runner:
+    def another(self) -> ProcessRunner:
         """Return a new runner on the same folder, as a restarted daemon has one."""
         return RUNNERS[self.kind](self.folder)
 
@@ -101,7 +100,7 @@ class Place:
         assert not any(left.values()), left
 
 
-def read_on(runner: Runner, run_id: str, since: int = 0) -> bytes:
+def read_on(runner: ProcessRunner, run_id: str, since: int = 0) -> bytes:
     """Return the output of a run from an offset to its end so far."""
     parts: list[bytes] = []
     while True:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # each takes its time to import, and most commands look at no
     from covey.core.people.devices import Addresses
     from covey.core.rate_limits import Allowance
     from covey.git.project import Project
-    from covey.runners.runner import Runner
+    from covey.runners.process import ProcessRunner
 
 R = TypeVar("R", bound=Record)
 """A row of the store."""
@@ -117,7 +117,7 @@ class Context:
     has_daemon: bool = False
     """Whether there is a daemon that starts runs."""
     secret: bytes = b""
-    runner: Runner | None = None
+    runner: ProcessRunner | None = None
     runs: Path | None = None
     """Where each run has a folder of its own, in which its transcript is kept."""
     repository: Project | None = None

@@ -85,8 +85,15 @@ class _Reader:
         self.said = ""
         """What git complained of, once it has ended."""
 
-    def ask(self, verb: bytes, names: Sequence[bytes], patience: float) -> Iterator[tuple[Info, bytes] | None]:
-        """Yield an answer for each name, in their order; None for one that git does not know."""
+    def ask(self, verb: bytes, names: Sequence[bytes], patience: float) -> list[tuple[Info, bytes] | None]:
+        """Return an answer for each name, in their order; None for one that git does not know."""
+        try:
+            return list(self._answers(verb, names, patience))
+        except BaseException:  # whoever cuts an answer short must not leave the rest of it to the next
+            self.close()
+            raise
+
+    def _answers(self, verb: bytes, names: Sequence[bytes], patience: float) -> Iterator[tuple[Info, bytes] | None]:
         deadline = time.monotonic() + patience
         asked = memoryview(b"".join(b"%s %s\n" % (verb, name) for name in names))
         buffer, at = bytearray(), 0
@@ -184,36 +191,24 @@ def texts(
 
 
 def _ask(project: Project, verb: bytes, names: Sequence[str], patience: float) -> list[tuple[Info, bytes] | None]:
-    if not names:
-        return []
+    """Ask a reader that is there, and if that has ended meanwhile, a new one; nothing has a name with a line end."""
     plain = [name.encode("utf-8", "surrogateescape") for name in names if "\n" not in name and "\0" not in name]
-    answers = iter(_answers(project.common, verb, plain, patience))
-    return [next(answers) if "\n" not in name and "\0" not in name else None for name in names]
-
-
-def _answers(common: Path, verb: bytes, names: Sequence[bytes], patience: float) -> list[tuple[Info, bytes] | None]:
-    """Ask a reader that is there, and if that has ended meanwhile, a new one."""
-    reader = _take(common)
+    if not plain:
+        return [None] * len(names)
+    reader = _take(project.common)
+    found = None
     if reader is not None:
         with contextlib.suppress(_Ended):
-            return _asked(common, reader, verb, names, patience)
-    reader = _Reader(common)
-    try:
-        return _asked(common, reader, verb, names, patience)
-    except _Ended:
-        raise ToolFailed(f"git cat-file failed: {reader.said}.") from None
-
-
-def _asked(
-    common: Path, reader: _Reader, verb: bytes, names: Sequence[bytes], patience: float
-) -> list[tuple[Info, bytes] | None]:
-    try:
-        found = list(reader.ask(verb, names, patience))
-    except BaseException:  # whoever cuts an answer short must not leave the rest of it to the next
-        reader.close()
-        raise
-    _give(common, reader)
-    return found
+            found = reader.ask(verb, plain, patience)
+    if reader is None or found is None:
+        reader = _Reader(project.common)
+        try:
+            found = reader.ask(verb, plain, patience)
+        except _Ended:
+            raise ToolFailed(f"git cat-file failed: {reader.said}.") from None
+    _give(project.common, reader)
+    answers = iter(found)
+    return [next(answers) if "\n" not in name and "\0" not in name else None for name in names]
 
 
 def _take(common: Path) -> _Reader | None:

@@ -23,7 +23,7 @@ from covey.git.project import Project
 from covey.git.worktrees.worktrees import Worktrees
 from covey.loops.fleet.terminals import Typist
 from covey.runners.machine import free_memory
-from covey.runners.runner import Runner
+from covey.runners.process import ProcessRunner
 from covey.store.bus import Access
 from covey.store.tx import Tx
 
@@ -66,7 +66,7 @@ class Runtime:
 
     app: App
     project: Project
-    runner: Runner
+    runner: ProcessRunner
     worktrees: Worktrees
     url: str
     """Where runs ask covey; `proof.DOOR` lets each have an address of its own."""

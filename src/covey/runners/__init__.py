@@ -1,1 +1,1 @@
-"""The places where runs live: one file each, behind one protocol."""
+"""The places where runs live, longer than we do: as plain processes, and some of them in terminals."""

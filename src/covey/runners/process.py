@@ -1,4 +1,7 @@
-"""Runs as plain processes, each held by a wrapper that lives longer than we do."""
+"""Runs as plain processes, each held by a wrapper that lives longer than we do.
+
+What is started here is known again after a restart of ours. Every method may be called twice, or too late.
+"""
 
 from __future__ import annotations
 

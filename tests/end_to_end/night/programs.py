@@ -14,6 +14,7 @@ from covey.core.fleet import signals
 from covey.core.fleet.launches import Activity, Launch, Observation
 from covey.core.fleet.signals import Signal, Trouble, Usage, Wants
 from covey.errors import Refused
+from covey.runners.process import ProcessRunner
 from tests.end_to_end.night.agents import spoken
 from tests.end_to_end.night.virtual import VirtualLoop
 
@@ -526,7 +527,7 @@ FAULTS: dict[Life, float] = {
 
 
 @dataclass
-class Runs:
+class Runs(ProcessRunner):
     """A runner in virtual time: its programs outlive whoever started them."""
 
     loop: VirtualLoop

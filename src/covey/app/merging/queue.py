@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from covey.app.context import Call
 from covey.app.history import transcripts
@@ -31,7 +31,9 @@ from covey.core.merging.queue_view import QueueView
 from covey.core.people.alerts import AlertKind
 from covey.core.people.rights import OWN_OR_REVIEW, OWNER_ONLY, SHARED
 from covey.errors import NotFound, Refused, Unavailable
-from covey.runners.runner import Runner
+
+if TYPE_CHECKING:
+    from covey.runners.process import ProcessRunner
 
 MAX_ENDED_COUNTED = 100
 """How many ended merges and gates the figures are made of."""
@@ -161,7 +163,7 @@ def read_gate(call: Call, asked: ReadGate, id: str) -> Logs:
     return Logs(gate.id, text, following, alive, transcript=False)
 
 
-def _step_of(runner: Runner, gate: str) -> tuple[str, Observation]:
+def _step_of(runner: ProcessRunner, gate: str) -> tuple[str, Observation]:
     """Return the run in which a gate's last step so far is made, and what is seen of it."""
     run, seen = gate, runner.look(gate)
     for number in range(2, MAX_GATE_STEPS):

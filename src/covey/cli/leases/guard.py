@@ -26,7 +26,7 @@ from covey.core.people.questions import NOBODY_ANSWERED, Decision, Permission, P
 from covey.errors import CoveyError, Invalid, Unavailable
 from covey.git import project as projects
 from covey.git.guard import commit_paths
-from covey.git.guard.guard_hooks import REFUSED_EXIT_CODE
+from covey.git.guard.guard import REFUSED_EXIT_CODE
 from covey.git.identity import task_branch
 from covey.git.landing import pushes_seen
 from covey.git.project import Project

@@ -86,8 +86,6 @@ class Difference:
 _commits: dict[tuple[Path, str], tuple[Commit, int]] = {}
 """Commits with the times of their committers."""
 _folders: dict[tuple[Path, str], list[Row]] = {}
-_compared: dict[tuple[Path, str, str], Difference] = {}
-"""What was compared last: a branch is compared with main when it is looked at, and when it is merged."""
 
 
 class _LeaveToGit(Exception):
@@ -207,12 +205,9 @@ def differences(project: Project, pairs: Iterable[tuple[str, str]]) -> dict[tupl
     if len(wanted) > MAX_READ_HERE:
         return None
     try:
-        found = {pair: _compared.get((project.common, *pair)) or _Comparison(project).compare(*pair) for pair in wanted}
+        return {pair: _Comparison(project).compare(*pair) for pair in wanted}
     except (_LeaveToGit, ToolFailed):
         return None
-    _compared.clear()
-    _compared.update({(project.common, *pair): each for pair, each in found.items()})
-    return found
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
 
 from covey import files
@@ -13,7 +13,7 @@ from covey.core import overlaps
 from covey.core.overlaps import Hunk
 from covey.errors import ToolFailed
 from covey.git.candidates import chain_inputs
-from covey.git.candidates.candidates import Change, Entry, compare, read_merge
+from covey.git.candidates.candidates import Entry, read_merge, readable
 from covey.git.candidates.chain_inputs import BranchCommits
 from covey.git.identity import BIG_FILE, PLAIN_DIFF
 from covey.git.project import Project
@@ -55,6 +55,11 @@ class BranchChanges:
     files: dict[bytes, FileChange] = field(default_factory=dict)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths that it changes; a file that got another name counts under both."""
+        return tuple(sorted(map(readable, self.files)))
+
+    @property
     def adds(self) -> bool:
         """Say whether there are files that were not there before."""
         return any(file.is_new for file in self.files.values())
@@ -67,15 +72,15 @@ class BranchChanges:
 
 def looks(project: Project, main: str, wanted: Sequence[str]) -> dict[str, BranchChanges]:
     """Look at branches, in two processes for all; one more for each that has merged main."""
-    graph = {commit.name: commit for commit in chain_inputs.read_commits(project, main, wanted)}
-    works = {tip: chain_inputs.commits_of(tip, graph) for tip in wanted}
+    works, graph = chain_inputs.works(project, main, wanted)
     bases = {tip: _base_tree(project, main, work) for tip, work in works.items() if work.own}
     trees = {tip: (base, graph[tip].tree) for tip, base in bases.items() if base is not None}
-    differ = compare(project, list({pair for pair in trees.values() if pair[0] != pair[1]}))
-    return {
-        tip: BranchChanges(tip, trees.get(tip), work.names, _files(differ.get(trees.get(tip, ("", "")), ())))
-        for tip, work in works.items()
+    differ = chain_inputs.changes(project, trees.values())
+    files = {
+        tip: {each.path: FileChange(_content(each.old), _content(each.new)) for each in differ[pair]}
+        for tip, pair in trees.items()
     }
+    return {tip: BranchChanges(tip, trees.get(tip), work.names, files.get(tip, {})) for tip, work in works.items()}
 
 
 def _base_tree(project: Project, main: str, work: BranchCommits) -> str | None:
@@ -87,10 +92,6 @@ def _base_tree(project: Project, main: str, work: BranchCommits) -> str | None:
         raise ToolFailed(f"git merge-base failed: {complaint(asked)}.")
     base = asked.stdout.decode().strip()
     return git("rev-parse", f"{base}^{{tree}}", at=project.common).decode().strip() if base else None
-
-
-def _files(changes: Iterable[Change]) -> dict[bytes, FileChange]:
-    return {change.path: FileChange(_content(change.old), _content(change.new)) for change in changes}
 
 
 def _content(entry: Entry | None) -> str:

@@ -322,7 +322,7 @@ def changed(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple
     unrelated = [tip for tip, look in looked.items() if look.own and look.trees is None]
     if unrelated:
         raise ToolFailed(f"{unrelated[0][:12]} has no common ancestor with {base[:12]}.")
-    return {tip: tuple(sorted(readable(name) for name in looked[tip].files)) for tip in tips}
+    return {tip: looked[tip].paths for tip in tips}
 
 
 def _quick_place() -> str | None:

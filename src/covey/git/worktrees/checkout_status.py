@@ -19,13 +19,12 @@ from subprocess import CompletedProcess
 from covey import files
 from covey.errors import ToolFailed
 from covey.git.candidates.candidates import resolve
-from covey.git.folder_identity import Replaced, why_not, why_not_entry
 from covey.git.identity import NO_PROMPT
 from covey.git.project import Project
 from covey.git.rescue.rescue_repository import private_git
 from covey.git.run import checked, read_config, settings, try_git
 from covey.git.worktrees import worktree_admin, worktree_records
-from covey.git.worktrees.worktree_records import Record
+from covey.git.worktrees.worktree_records import Replaced
 from covey.values import dataclass
 
 _FILE_SETTINGS = (
@@ -93,18 +92,15 @@ def entry_of(project: Project, checkout: Path) -> Path | None:
             record = worktree_records.read(project, file)
             if record.path == checkout:
                 entry = project.common / "worktrees" / record.id
-                return _ours(project, entry, record) if entry.is_dir() else None
+                if not entry.is_dir():
+                    return None
+                why = worktree_records.why_not_made(project, record)
+                if why is not None:
+                    raise Replaced(f"{why}.")
+                return entry
     return next(
         (entry for entry in worktree_admin.entries(project.common) if worktree_admin.place(entry) == checkout), None
     )
-
-
-def _ours(project: Project, entry: Path, record: Record) -> Path:
-    """Return git's folder of a worktree that covey made, and refuse if it is not what was made there."""
-    why = why_not(record.path, record.made, project.common) or why_not_entry(entry, record.entry_made, project.common)
-    if why is not None:
-        raise Replaced(f"{why}.")
-    return entry
 
 
 @functools.lru_cache(maxsize=16)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 from covey.git import refs
 from covey.git.project import Project
 from covey.git.run import named_env, try_git
-from covey.git.worktrees import worktree_admin
+from covey.git.worktrees import worktree_admin, worktree_records
 from covey.values import dataclass
 
 UNFINISHED = {
@@ -56,7 +54,7 @@ def of_people(project: Project) -> list[Checkout]:
     Neither a worktree of covey's own is, whatever its session wrote there, nor one that a session made for itself, nor
     any folder that does not say itself that it belongs to the entry: nobody's files are touched for what an entry says.
     """
-    ours = made_by_covey(project)
+    ours = {record.id for record in worktree_records.readable(project)}
     found = [] if project.bare else [Checkout(project.root, project.common)]
     for folder in worktree_admin.entries(project.common):
         path = worktree_admin.place(folder)
@@ -75,15 +73,6 @@ def _points_at(path: Path, folder: Path) -> bool:
     """Say whether a checkout names an entry as its own."""
     pointed = worktree_admin.pointed_at(path)
     return pointed is not None and os.path.realpath(path / pointed) == os.path.realpath(folder)
-
-
-def made_by_covey(project: Project) -> set[str]:
-    """Return the names of git's folders of all worktrees that covey made."""
-    found = set()
-    for record in project.records.glob("*.made"):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            found.add(str(json.loads(record.read_bytes())["id"]))
-    return found
 
 
 def _obstacle(folder: Path, branch: str) -> str | None:

@@ -17,13 +17,12 @@ from subprocess import CompletedProcess
 from covey.errors import Invalid, ToolFailed, Unavailable
 from covey.git import refs
 from covey.git.candidates.candidates import resolve
-from covey.git.folder_identity import identify, opened
 from covey.git.identity import AUTHOR_AND_COMMITTER, NO_PROMPT
 from covey.git.locks import held
 from covey.git.refs import Order
 from covey.git.run import checked, complaint, read_config, try_git
 from covey.git.worktrees import worktree_admin
-from covey.git.worktrees.worktree_records import Record, WorktreeRecords, plain_id
+from covey.git.worktrees.worktree_records import Record, WorktreeRecords, identify, opened, plain_id
 from covey.git.worktrees.worktree_removal import ASIDE_PREFIX, TRASH_PREFIX, is_moved
 
 CHECKOUT_TIMEOUT_S = 600.0

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from covey import trash
-from covey.git.folder_identity import why_not
 from covey.git.locks import held
-from covey.git.worktrees.worktree_records import Record, WorktreeRecords, plain_id
+from covey.git.worktrees.worktree_records import Record, WorktreeRecords, plain_id, why_not
 from covey.values import dataclass
 
 TRASH_PREFIX = ".covey-trash-"

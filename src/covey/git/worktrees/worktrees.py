@@ -16,7 +16,6 @@ from pathlib import Path
 from covey import files, trash
 from covey.errors import Invalid, Refused, ToolFailed
 from covey.git import refs
-from covey.git.folder_identity import why_not_entry
 from covey.git.guard.guard import session_env
 from covey.git.identity import HEADS, TASK_BRANCHES
 from covey.git.locks import clear_left_behind, held
@@ -26,7 +25,7 @@ from covey.git.run import complaint, git, try_git
 from covey.git.worktrees import checkouts, foreign_git, worktree_admin
 from covey.git.worktrees.upstream import Upstream
 from covey.git.worktrees.worktree_making import CHECKOUT_TIMEOUT_S, WorktreeMaking
-from covey.git.worktrees.worktree_records import Record
+from covey.git.worktrees.worktree_records import Record, why_not_entry
 from covey.git.worktrees.worktree_removal import WorktreeRemoval
 from covey.values import dataclass
 

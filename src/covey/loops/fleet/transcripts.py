@@ -13,7 +13,7 @@ from covey.app.history import run_streams
 from covey.app.history.run_streams import Output, Reader
 from covey.app.history.transcripts import TRANSCRIPT_FILE, plain, raw, readable, reader_by, whole
 from covey.core.fleet.runs import PROCESS, Run
-from covey.runners.runner import Runner
+from covey.runners.process import ProcessRunner
 
 END = 64 * 1024
 """Bytes of what a run printed of which its story is made."""
@@ -21,7 +21,7 @@ NOTHING_MORE = ("= done", "= done, as it said")
 """Last lines that tell nothing."""
 
 
-def transcript_of(runner: Runner, folder: Path, run: Run, agent: Agent | None) -> Iterator[str]:
+def transcript_of(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None) -> Iterator[str]:
     """Yield the lines of a run's transcript, redacted; of an agent without a structured stream what it printed.
 
     `folder`: the run's own.
@@ -31,7 +31,7 @@ def transcript_of(runner: Runner, folder: Path, run: Run, agent: Agent | None) -
     return whole(output, reader, None if plain is None else plain.read)
 
 
-def end_of(runner: Runner, folder: Path, run: Run, agent: Agent | None, size: int) -> str:
+def end_of(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None, size: int) -> str:
     """Return the end of a run's transcript as its story tells it; "" of one that draws on a terminal.
 
     Of an agent with a structured stream that said nothing in it: what else it printed.
@@ -58,7 +58,7 @@ def _beside(output: Output, size: int) -> str:
     return "\n".join(line for line in lines if not line.lstrip().startswith("{"))
 
 
-def _source(runner: Runner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
+def _source(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
     """Return where a run's words are, and what understands them, if that is more than plain lines."""
     reader, journal = (None, None) if agent is None else reader_by(agent, folder, run, alive=False)
     return (partial(runner.output, run.id) if journal is None else journal.read), reader

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from covey.app.merging import gate_logs
 from covey.errors import ToolFailed, Unavailable
-from covey.git.folder_identity import Replaced
+from covey.git.worktrees.worktree_records import Replaced
 from covey.loops.gates.gate_outcomes import GateUnderWay, Outcome, unfit
 from covey.loops.runtime import Runtime
 

@@ -24,13 +24,13 @@ from covey.git.candidates import (
     chain_inputs,
     commits_since,
     incoming,
-    linear_branches,
     signing,
 )
 from covey.git.candidates.candidates import Conflict
 from covey.git.candidates.incoming import Inspector
 from covey.git.identity import session_author
-from covey.git.overlap import overlap
+from covey.git.overlap import branch_reader, overlap
+from covey.git.overlap.branch_reader import BranchChanges
 from covey.git.project import Project
 from covey.git.worktrees import task_branches
 from covey.loops.merge_queue import build
@@ -181,10 +181,11 @@ def inspect(
     seen = inspector.look(project, base, [fit.commit for fit in _fits(findings)])
     findings = _each_fit(findings, lambda fit: _inspected(fit, seen[fit.commit]))
     try:
-        works, changed = _read(project, base, _fits(findings))
+        works = _read(project, base, _fits(findings))
     except CoveyError:  # what one of them lacks must not keep the others out
         findings = _each_fit(findings, lambda fit: _whole(project, base, fit))
-        works, changed = _read(project, base, _fits(findings))
+        works = _read(project, base, _fits(findings))
+    changed = {tip: _changed(project, base, work) for tip, work in works.items()}
     named, unwanted = _named(project, config, base, changed.values()), requests.unwanted
     findings = _each_fit(
         findings, lambda fit: _judge(config, base, fit, works[fit.commit], changed[fit.commit], unwanted, named)
@@ -217,15 +218,10 @@ def _inspected(finding: Fit, seen: Sequence[TreeFinding]) -> Finding:
     return finding
 
 
-def _read(
-    project: Project, base: str, fits: Iterable[Fit]
-) -> tuple[dict[str, chain_inputs.BranchCommits], dict[str, tuple[str, ...]]]:
+def _read(project: Project, base: str, fits: Iterable[Fit]) -> dict[str, BranchChanges]:
     """Return what those that may fit add to main, and what they change."""
     tips = list(dict.fromkeys(fit.commit for fit in fits))
-    if not tips:
-        return {}, {}
-    works, graph = chain_inputs.works(project, base, tips)
-    return works, _changed(project, base, works, graph)
+    return branch_reader.looks(project, base, tips) if tips else {}
 
 
 def _whole(project: Project, base: str, fit: Fit) -> Finding:
@@ -235,23 +231,10 @@ def _whole(project: Project, base: str, fit: Fit) -> Finding:
     return _unfit(fit.request, f"Git cannot read all of {fit.commit[:12]} here, so nothing could be merged.")
 
 
-def _changed(
-    project: Project, base: str, works: dict[str, chain_inputs.BranchCommits], graph: dict[str, linear_branches.Commit]
-) -> dict[str, tuple[str, ...]]:
-    """Return the paths that each tip changes since it left main."""
-    forks = {tip: work.fork for tip, work in works.items()}
-    pairs = {tip: (fork.tree, graph[tip].tree) for tip, fork in forks.items() if fork is not None}
-    differ = chain_inputs.changes(project, pairs.values())
-    found = {tip: tuple(sorted(candidates.readable(each.path) for each in differ[pair])) for tip, pair in pairs.items()}
-    return found | _changed_since_several(project, base, [tip for tip, fork in forks.items() if fork is None])
-
-
-def _changed_since_several(project: Project, base: str, tips: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return what tips change that left main more than once, or never."""
-    try:
-        return overlap.changed(project, base, tips)
-    except CoveyError:  # one of them has a history of its own
-        return {tip: tuple(candidates.changed_paths(project, base, tip)) for tip in tips}
+def _changed(project: Project, base: str, work: BranchChanges) -> tuple[str, ...]:
+    """Return the paths that a tip changes since it left main, or from main itself if it has a history of its own."""
+    is_apart = work.own and work.trees is None
+    return tuple(candidates.changed_paths(project, base, work.tip)) if is_apart else work.paths
 
 
 def _named(
@@ -270,12 +253,12 @@ def _judge(
     config: Config,
     base: str,
     fit: Fit,
-    work: chain_inputs.BranchCommits,
+    work: BranchChanges,
     paths: tuple[str, ...],
     unwanted: Collection[str],
     all_named: dict[tuple[str, ...], tuple[str, ...]],
 ) -> Finding:
-    own, named = work.names, all_named[paths]
+    own, named = work.own, all_named[paths]
     taken_back = next((commit for commit in unwanted if commit in own - {fit.commit, *fit.request.earlier}), None)
     if taken_back is not None:
         words = f"It is built on {taken_back[:12]}, which was rejected, dropped or taken off {config.target}"
