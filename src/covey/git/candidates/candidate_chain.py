@@ -30,9 +30,8 @@ from covey.git.candidates.candidates import (
     merge,
     merge_each,
 )
-from covey.git.candidates.chain_inputs import BranchCommits
+from covey.git.candidates.chain_inputs import BranchCommits, Commit
 from covey.git.candidates.commit_messages import Person, Trailer
-from covey.git.candidates.linear_branches import Commit
 from covey.git.identity import COVEY
 from covey.git.objects import Writer
 from covey.git.project import Project

@@ -16,7 +16,7 @@ from covey.core.merging import commit_rules, tree_rules
 from covey.core.merging.tree_rules import Entry, Finding, Folder, Row
 from covey.errors import ToolFailed
 from covey.git import objects
-from covey.git.candidates import linear_branches
+from covey.git.candidates import chain_inputs
 from covey.git.candidates.candidates import MERGE_TIMEOUT_S, resolve
 from covey.git.project import Project
 from covey.git.run import first_of, git
@@ -115,14 +115,16 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
     Here as much counts as new as git would list, or more: what main has elsewhere counts too. So no finding means that
     there is none, and what there is only git's own list tells.
     """
-    found = linear_branches.branches(project, base, tips)
+    found = chain_inputs.branches(project, base, tips)
     if found is None:
         return False
     grown = [branch for branch in found if branch.own]
-    names = _new_objects(project, grown)
-    if names is None:
+    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
+    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
+    if differ is None:
         return False
-    new = _New(forks=[branch.fork.name for branch in grown])
+    names = {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
+    new = _New(forks=[fork.name for branch in grown for fork in branch.forks])
     try:
         _sort(project, new, sorted(names))
         last = [branch.own[-1] for branch in grown]
@@ -131,15 +133,6 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
         return not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
     except ToolFailed:
         return False
-
-
-def _new_objects(project: Project, grown: Sequence[linear_branches.Branch]) -> set[str] | None:
-    """Return the commits, folders and files that straight branches bring, None if that takes git's own list."""
-    steps = [pair for branch in grown for pair in pairwise((branch.fork, *branch.own))]
-    differ = linear_branches.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
-    if differ is None:
-        return None
-    return {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
 
 
 def _holds_each_once(root: bytes, new: _New) -> bool:

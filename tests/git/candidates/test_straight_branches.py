@@ -14,7 +14,7 @@ import pytest
 
 from covey.git import objects
 from covey.git import project as projects
-from covey.git.candidates import chain_inputs, incoming, linear_branches
+from covey.git.candidates import chain_inputs, incoming
 from covey.git.project import Project
 from tests.worlds.crafted import FILE, FOLDER, Forge
 from tests.worlds.repositories import commit_files, git_out, make_repository
@@ -55,12 +55,12 @@ def test_what_any_commit_adds_to_another_is_known_whatever_the_dates_are(project
     held = _history(project.root, seed)
     chance, read = random.Random(seed), 0
     for base, tip in (chance.sample(sorted(held), 2) for _ in range(200)):
-        found = linear_branches.branches(project, base, [tip])
+        found = chain_inputs.branches(project, base, [tip])
         if found is not None:
             (branch,) = found
             assert {each.name for each in branch.own} == held[tip] - held[base]
-            assert branch.fork.name in held[tip] & held[base]
-            assert [each.parents for each in branch.own] == [(each.name,) for each in (branch.fork, *branch.own)][:-1]
+            assert branch.forks[0].name in held[tip] & held[base]
+            assert [each.parents for each in branch.own] == [(each.name,) for each in (*branch.forks, *branch.own)][:-1]
             read += 1
     assert read > 20
 
@@ -72,12 +72,13 @@ def test_commits_and_folders_are_read_as_git_reads_them(
     chance = random.Random(seed)
     pairs = [chance.sample(sorted(_history(project.root, seed)), 2) for _ in range(20)]
     trees = [_trees(project, *pair) for pair in pairs]
-    commits = [linear_branches.commits(project, *(base, [tip])) for base, tip in pairs]
-    differ = [linear_branches.differences(project, [each]) for each in trees]
-    monkeypatch.setattr(linear_branches, "MAX_READ_HERE", -1)
+    straight = [chain_inputs.branches(project, *(base, [tip])) for base, tip in pairs]
+    commits = [[each for branch in found or () for each in (*branch.forks, *branch.own)] for found in straight]
+    differ = [chain_inputs.differences(project, [each]) for each in trees]
+    monkeypatch.setattr(chain_inputs, "MAX_READ_HERE", -1)
     for (base, tip), own, pair, here in zip(pairs, commits, trees, differ, strict=True):
         graph = chain_inputs.works(project, base, [tip])[1]
-        for each in own or ():
+        for each in own:
             assert each.name not in graph or replace(graph[each.name], is_own=each.is_own) == each
         assert here is not None
         by_git = chain_inputs.changes(project, [pair])[pair]
@@ -117,27 +118,27 @@ def test_what_is_not_plainly_written_is_left_to_git(project: Project) -> None:
     path, base = project.root, git_out(project.root, "rev-parse", "main")
     git_out(path, "-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-q", "--allow-empty", "-m", "Gr\xfc\xdfe")
     tip = git_out(path, "rev-parse", "HEAD")
-    assert linear_branches.commits(project, base, [tip]) is None
+    assert chain_inputs.branches(project, base, [tip]) is None
     (commit,) = chain_inputs.works(project, base, [tip])[0][tip].own
     assert commit.name == tip
-    assert linear_branches.commits(project, base, ["HEAD"]) is None
-    assert linear_branches.commits(project, base, [tip] * (linear_branches.MAX_READ_HERE + 1)) is None
+    assert chain_inputs.branches(project, base, ["HEAD"]) is None
+    assert chain_inputs.branches(project, base, [tip] * (chain_inputs.MAX_READ_HERE + 1)) is None
 
 
 def test_parents_that_somebody_else_names_are_left_to_git(project: Project) -> None:
     base = git_out(project.root, "rev-parse", "main")
     tip = git_out(commit_files(project.root, {"new": "new\n"}, "Change"), "rev-parse", "HEAD")
-    assert linear_branches.branches(project, base, [tip]) is not None
+    assert chain_inputs.branches(project, base, [tip]) is not None
     (project.common / "info").mkdir(exist_ok=True)
     (project.common / "info" / "grafts").write_text(f"{tip}\n")
-    assert linear_branches.branches(project, base, [tip]) is None
+    assert chain_inputs.branches(project, base, [tip]) is None
 
 
 def test_a_clone_whose_objects_are_elsewhere_is_left_to_git(project: Project) -> None:
     base = git_out(project.root, "rev-parse", "main")
     tip = git_out(commit_files(project.root, {"new": "new\n"}, "Change"), "rev-parse", "HEAD")
     (project.common / "objects" / "pack" / "pack-1.promisor").touch()
-    assert linear_branches.branches(project, base, [tip]) is None
+    assert chain_inputs.branches(project, base, [tip]) is None
 
 
 def test_a_folder_under_many_names_is_not_unfolded(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_folder_under_many_names_is_not_unfolded(tmp_path: Path) -> None:
     one = forge.tree([(FILE, b"file%04d" % number, forge.blob()) for number in range(2000)])
     many = forge.tree([(FOLDER, b"copy%03d" % number, one) for number in range(120)])
     project, old = projects.find(forge.path), forge.git("rev-parse", "main^{tree}")
-    assert linear_branches.differences(project, [(old, many)]) is None
+    assert chain_inputs.differences(project, [(old, many)]) is None
     (finding,) = incoming.look(project, forge.main(), [tip := forge.commit(many, parents=[forge.main()])])[tip]
     assert finding.is_heavy
 
@@ -158,23 +159,23 @@ def test_a_commit_that_programs_read_differently_is_left_to_git(tmp_path: Path, 
     tree = forge.git("rev-parse", "main^{tree}")
     plain, other = (forge.commit(tree, parents=[forge.main()], **more) for more in ({}, odd))
     project = projects.find(forge.path)
-    assert linear_branches.branches(project, forge.main(), [plain]) is not None
-    assert linear_branches.branches(project, forge.main(), [other]) is None
+    assert chain_inputs.branches(project, forge.main(), [plain]) is not None
+    assert chain_inputs.branches(project, forge.main(), [other]) is None
 
 
 def test_a_folder_out_of_order_is_left_to_git(tmp_path: Path) -> None:
     forge = Forge(make_repository(tmp_path / "project", {"a": "a\n"}))
     entries = [(FILE, b"a", forge.blob()), (FILE, b"b", forge.blob())]
     project = projects.find(forge.path)
-    assert linear_branches.differences(project, [("", forge.tree(entries))]) is not None
-    assert linear_branches.differences(project, [("", forge.tree(entries[::-1]))]) is None
+    assert chain_inputs.differences(project, [("", forge.tree(entries))]) is not None
+    assert chain_inputs.differences(project, [("", forge.tree(entries[::-1]))]) is None
 
 
 def test_threads_read_at_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_branches, "MAX_REMEMBERED_ENTRIES", 40)
+    monkeypatch.setattr(chain_inputs, "MAX_REMEMBERED_ENTRIES", 40)
     trees = {_trees(project, *pair) for pair in pairwise(sorted(_history(project.root, 0)))}
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda pair: linear_branches.differences(project, [pair]), [*trees] * 20))
+        found = list(pool.map(lambda pair: chain_inputs.differences(project, [pair]), [*trees] * 20))
     assert None not in found
 
 
@@ -185,7 +186,7 @@ def test_an_object_that_is_not_what_its_name_says_is_left_to_git(project: Projec
     whole = zlib.decompress(place.read_bytes())
     place.chmod(0o644)
     place.write_bytes(zlib.compress(whole.replace(b"Change", b"Chance")))
-    assert linear_branches.branches(project, base, [tip]) is None
+    assert chain_inputs.branches(project, base, [tip]) is None
 
 
 def test_many_copies_of_a_folder_that_main_has_elsewhere_are_found(tmp_path: Path) -> None:
