@@ -20,8 +20,17 @@ _LFS = re.compile(rb"\bfilter=lfs\b")
 
 def unfit(project: Project, main: str) -> Refused | None:
     """Return why covey cannot look after this repository, in one sentence, or None if it can."""
-    why = _unfit_git() or _unfit_refs(project)
-    return _unfit_content(project, main) if why is None else Refused(why)
+    said = git("version", at=Path("/"), discover=True).decode(errors="replace")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if found is not None and (int(found[1]), int(found[2])) < OLDEST:
+        wanted = f"git {OLDEST[0]}.{OLDEST[1]} or newer"
+        return Refused(f"covey needs {wanted}, and this is {said.strip()}: install a newer one.")
+    storage = try_git("config", "extensions.refStorage", at=project.common).stdout.decode().strip()
+    if storage not in ("", "files"):
+        return Refused(f"This repository keeps its refs as {storage}, and covey works only with those kept as files.")
+    if try_git("show-ref", "--verify", "--quiet", "refs/heads/covey", at=project.common).returncode == 0:
+        return Refused("There is a branch called covey, so that no branch covey/<task> can be made: rename it.")
+    return _unfit_content(project, main)
 
 
 def can_write(project: Project) -> bool:
@@ -31,23 +40,6 @@ def can_write(project: Project) -> bool:
     except ToolFailed:
         return False
     return done.returncode == 0
-
-
-def _unfit_git() -> str | None:
-    said = git("version", at=Path("/"), discover=True).decode(errors="replace")
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if found is None or (int(found[1]), int(found[2])) >= OLDEST:
-        return None
-    return f"covey needs git {OLDEST[0]}.{OLDEST[1]} or newer, and this is {said.strip()}: install a newer one."
-
-
-def _unfit_refs(project: Project) -> str | None:
-    storage = try_git("config", "extensions.refStorage", at=project.common).stdout.decode().strip()
-    if storage not in ("", "files"):
-        return f"This repository keeps its refs as {storage}, and covey works only with those kept as files."
-    if try_git("show-ref", "--verify", "--quiet", "refs/heads/covey", at=project.common).returncode == 0:
-        return "There is a branch called covey, so that no branch covey/<task> can be made: rename it."
-    return None
 
 
 def _unfit_content(project: Project, main: str) -> Refused | None:

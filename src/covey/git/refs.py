@@ -118,21 +118,17 @@ def change(
         clear_way(project, order.name)
     words = ("-m", message) if message else ()
     stdin = "".join(order.words() for order in orders).encode(errors="surrogateescape")
-
-    def run() -> CompletedProcess[bytes]:
-        return try_git(
+    tries_left = MAKE_ROOM_TRIES
+    while True:
+        done = try_git(
             "update-ref", *words, "--stdin", at=project.common, stdin=stdin, env=_ALONE, keep=keep, patience=patience
         )
-
-    done = run()
-    for _ in range(MAKE_ROOM_TRIES):
-        if done.returncode == 0 or not _BLOCKED.search(done.stderr):
-            break
+        if done.returncode == 0 or not tries_left or not _BLOCKED.search(done.stderr):
+            return done
         made = [each for order in orders for each in make_room(project, order.name)]
         if not made and b".lock': File exists" in done.stderr:
-            break  # whoever holds it has been waited for
-        done = run()  # also if there was nothing in the way by then: another thread may have made room
-    return done
+            return done  # whoever holds it has been waited for
+        tries_left -= 1  # also if there was nothing in the way by then: another thread may have made room
 
 
 def make_room(project: Project, name: str) -> list[Twisted]:
@@ -227,26 +223,22 @@ def untwist(project: Project, name: str, last: str | None = None) -> Twisted | N
     One thread at a time: what another has just put back must not be taken for where the twisted ref led.
     """
     with _UNTWISTING:
-        return _untwist(project, name, last)
-
-
-def _untwist(project: Project, name: str, last: str | None) -> Twisted | None:
-    led_away = clear_way(project, name)
-    twisted = _twist(project, name)
-    what = twisted.what or led_away
-    if not what:
-        return None
-    value = last or value_before(project, name)
-    if value is not None and twisted.is_symbolic:
-        # In one step: whoever kills us finds it as it was or as it should be, and never an older one in packed-refs.
-        change(project, Order(name, value), message=_PUT_BACK)
-        if not twist(project, name):
-            return Twisted(name, what, value)
-    if not led_away:
-        (project.common / name).unlink(missing_ok=True)
-    if value is not None and change(project, Order(name, value), message=_PUT_BACK).returncode != 0:
-        value = None
-    return Twisted(name, what, value)
+        led_away = clear_way(project, name)
+        twisted = _twist(project, name)
+        what = twisted.what or led_away
+        if not what:
+            return None
+        value = last or value_before(project, name)
+        if value is not None and twisted.is_symbolic:
+            # In one step: whoever kills us finds it as it was or as it should be, never an older one in packed-refs.
+            change(project, Order(name, value), message=_PUT_BACK)
+            if not twist(project, name):
+                return Twisted(name, what, value)
+        if not led_away:
+            (project.common / name).unlink(missing_ok=True)
+        if value is not None and change(project, Order(name, value), message=_PUT_BACK).returncode != 0:
+            value = None
+        return Twisted(name, what, value)
 
 
 def value_before(project: Project, name: str) -> str | None:

@@ -18,6 +18,7 @@ from covey.errors import ToolFailed
 from covey.git import objects
 from covey.git.candidates import chain_inputs
 from covey.git.candidates.candidates import MERGE_TIMEOUT_S, resolve
+from covey.git.candidates.chain_inputs import BranchCommits
 from covey.git.project import Project
 from covey.git.run import first_of, git
 from covey.values import dataclass
@@ -119,11 +120,9 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
     if found is None:
         return False
     grown = [branch for branch in found if branch.own]
-    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
-    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
-    if differ is None:
+    names = _new_objects(project, grown)
+    if names is None:
         return False
-    names = {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
     new = _New(forks=[fork.name for branch in grown for fork in branch.forks])
     try:
         _sort(project, new, sorted(names))
@@ -133,6 +132,15 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
         return not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
     except ToolFailed:
         return False
+
+
+def _new_objects(project: Project, grown: Sequence[BranchCommits]) -> set[str] | None:
+    """Return the commits, folders and files that straight branches bring, None if that takes git's own list."""
+    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
+    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
+    if differ is None:
+        return None
+    return {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
 
 
 def _holds_each_once(root: bytes, new: _New) -> bool:

@@ -16,12 +16,11 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import IO
 
-from covey import trash
+from covey import files, trash
 from covey.errors import ToolFailed, Unavailable
 from covey.git.candidates.candidates import Change, Entry, folders_above, read_change, readable
 from covey.git.identity import COMMITTER, NO_PROMPT
@@ -149,6 +148,8 @@ class Move:
         message = f"covey: land {intent.commit[:12]}"
         began = time.monotonic()
         self._process = hold.start("update-ref", "--stdin", "-m", message)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._to, self._from = self._process.stdin, self._process.stdout
         order = Order(f"refs/heads/{intent.main}", intent.commit, intent.expected)
         self.prepared = self._ask(f"start\n{order.words()}prepare\n", b"prepare: ok\n")
         self.took = time.monotonic() - began
@@ -159,10 +160,11 @@ class Move:
     def __exit__(self, *_: object) -> None:
         """Let go of the branch: what was not committed has not happened."""
         with contextlib.suppress(BrokenPipeError):
-            _pipe(self._process.stdin).close()
+            self._to.close()
         self._process.wait()
-        _pipe(self._process.stdout).close()
-        _pipe(self._process.stderr).close()
+        self._from.close()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
 
     def commit(self) -> None:
         """Move the branch."""
@@ -176,10 +178,10 @@ class Move:
 
     def _ask(self, words: str, answer: bytes) -> bool:
         with contextlib.suppress(BrokenPipeError):
-            _pipe(self._process.stdin).write(os.fsencode(words))
-            _pipe(self._process.stdin).flush()
+            self._to.write(os.fsencode(words))
+            self._to.flush()
         # git ends at its first complaint, so that each line either comes or the pipe closes.
-        return any(line == answer for line in iter(_pipe(self._process.stdout).readline, b"") if line != b"start: ok\n")
+        return any(line == answer for line in iter(self._from.readline, b"") if line != b"start: ok\n")
 
 
 def take(checkout: Checkout, intent: Intent | None, patience: float) -> Hold | None:
@@ -421,23 +423,15 @@ def _clear(folder: Path) -> None:
 def _is_at_rest(checkout: Checkout, waited: float) -> bool:
     """Say whether nothing is under way in a checkout: on a busy machine HEAD may follow the index late.
 
-    Who works there without end is not waited for.
+    The command that wrote the index last has also moved HEAD, as far as the clock can tell. Who works there without end
+    is not waited for.
     """
-    return _is_settled(checkout.folder) and (waited > FOREIGN_GIT_WAIT_S or not foreign_git.at_work([checkout.path]))
-
-
-def _is_settled(folder: Path) -> bool:
-    """Say whether the command that wrote the index last has also moved HEAD, as far as the clock can tell."""
-    try:
-        written = os.stat(folder / "index").st_mtime_ns
-    except FileNotFoundError:
-        return True
-    if not 0 <= time.time_ns() - written < INDEX_SETTLED_NS:
-        return True
-    try:
-        return os.stat(folder / "logs/HEAD").st_mtime_ns >= written
-    except FileNotFoundError:
+    index, moves = (files.status(checkout.folder / name, follow=True) for name in ("index", "logs/HEAD"))
+    written = 0 if index is None else index.st_mtime_ns
+    is_fresh = 0 <= time.time_ns() - written < INDEX_SETTLED_NS
+    if is_fresh and (moves is None or moves.st_mtime_ns < written):
         return False
+    return waited > FOREIGN_GIT_WAIT_S or not foreign_git.at_work([checkout.path])
 
 
 def _carry(hold: Hold) -> Blocked | None:
@@ -572,13 +566,9 @@ def _things_in_the_way(hold: Hold, change: Change, index: dict[bytes, Entry]) ->
     here = _look(hold, change.path)
     if change.new[0] == GITLINK_MODE or here is None or not stat.S_ISDIR(here.st_mode):
         return []
-    return [path for path in _files_under(hold, change.path) if path not in index]
-
-
-def _files_under(hold: Hold, path: bytes) -> Iterator[bytes]:
     root = os.fsencode(hold.checkout.path)
-    for folder, _, names in os.walk(os.path.join(root, path)):
-        yield from (os.path.relpath(os.path.join(folder, name), root) for name in names)
+    under = (os.path.join(folder, name) for folder, _, names in os.walk(_full(hold, change.path)) for name in names)
+    return [path for path in (os.path.relpath(each, root) for each in under) if path not in index]
 
 
 def _entries(hold: Hold, index: str) -> tuple[dict[bytes, Entry], set[bytes]]:
@@ -626,8 +616,3 @@ def _is_newer(hold: Hold, path: bytes) -> bool:
             return os.lstat(path).st_ctime_ns >= hold.intent.began
         except (FileNotFoundError, NotADirectoryError):
             path = os.path.dirname(path)
-
-
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream

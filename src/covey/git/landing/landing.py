@@ -221,7 +221,9 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
     """Move main where no checkout holds it, while no checkout of the user's can set out for it."""
     with contextlib.ExitStack() as stack:
         held, unheld = [], []
-        for checkout in _elsewhere(project):
+        for checkout in checkouts.of_people(project):
+            if not checkout.path.is_dir() or not (checkout.folder / "index").exists():
+                continue
             hold = None if _is_of_a_session(checkout) else fast_forward.take(checkout, None, LOCK_WAIT_S)
             if hold is not None:
                 held.append(stack.enter_context(hold))
@@ -245,11 +247,6 @@ def _land_aside(project: Project, intent: Intent) -> Outcome | None:
     if waits and _set_main(project, intent, intent.expected, intent.commit):
         return waits[0]
     return _unless_done(project, intent, waits[0].sentence) if waits else Landed(intent.commit)
-
-
-def _elsewhere(project: Project) -> list[Checkout]:
-    there = (checkout for checkout in checkouts.of_people(project) if checkout.path.is_dir())
-    return [checkout for checkout in there if (checkout.folder / "index").exists()]
 
 
 def _is_of_a_session(checkout: Checkout) -> bool:

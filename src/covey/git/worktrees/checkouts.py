@@ -64,36 +64,35 @@ def of_people(project: Project) -> list[Checkout]:
         if moves and all(refs.is_of_a_session(move) for move in moves):
             continue
         is_gone = not os.path.lexists(path / ".git")
-        if _points_at(path, folder) or (moves and is_gone and os.path.lexists(folder / "locked")):
+        pointed = worktree_admin.pointed_at(path)
+        is_its_own = pointed is not None and os.path.realpath(path / pointed) == os.path.realpath(folder)
+        if is_its_own or (moves and is_gone and os.path.lexists(folder / "locked")):
             found.append(Checkout(path, folder))
     return found
-
-
-def _points_at(path: Path, folder: Path) -> bool:
-    """Say whether a checkout names an entry as its own."""
-    pointed = worktree_admin.pointed_at(path)
-    return pointed is not None and os.path.realpath(path / pointed) == os.path.realpath(folder)
 
 
 def _obstacle(folder: Path, branch: str) -> str | None:
     """Return what stands in the way of moving a branch that is checked out here, None if it is not."""
     if is_on(folder, branch):
         return f"{begun} is under way there" if (begun := unfinished(folder)) else ""
-    returning = _returning_to(folder, branch) if worktree_admin.branch(folder) is None else ""
-    return f"{returning} of {branch} is under way there" if returning else None
+    if worktree_admin.branch(folder) is not None:
+        return None
+    full = f"refs/heads/{branch}"
+    names = ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs")
+    if any(full in _lines(folder / name) for name in names):
+        return f"a rebase of {branch} is under way there"
+    is_bisected = {branch, full} & set(_lines(folder / "BISECT_START"))
+    return f"a bisect of {branch} is under way there" if is_bisected else None
 
 
 def is_on(folder: Path, branch: str) -> bool:
     """Say whether HEAD stands for a branch at this moment; a HEAD that is a link is git's oldest way to say so."""
     head = folder / "HEAD"
     named = os.readlink(head).removeprefix("refs/heads/") if head.is_symlink() else worktree_admin.branch(folder)
-    return _asked_head(folder) == branch if named == ".invalid" else named == branch
-
-
-def _asked_head(folder: Path) -> str:
-    """Return the branch that git says HEAD stands for, where refs are not kept in files."""
-    asked = try_git("symbolic-ref", "--quiet", "HEAD", at=folder, env=named_env(folder))
-    return os.fsdecode(asked.stdout.strip()).removeprefix("refs/heads/")
+    if named == ".invalid":  # refs are not kept in files
+        asked = try_git("symbolic-ref", "--quiet", "HEAD", at=folder, env=named_env(folder))
+        named = os.fsdecode(asked.stdout.strip()).removeprefix("refs/heads/")
+    return named == branch
 
 
 def git_folders(project: Project) -> list[Path]:
@@ -114,15 +113,6 @@ def path_of(project: Project, folder: Path) -> Path | None:
 def unfinished(folder: Path) -> str:
     """Name what a person has begun in a checkout and not ended, or nothing."""
     return next((what for name, what in UNFINISHED.items() if (folder / name).exists()), "")
-
-
-def _returning_to(folder: Path, branch: str) -> str:
-    """Say whether a checkout without a branch is in the middle of a rebase or bisect of this one."""
-    full = f"refs/heads/{branch}"
-    for name in ("rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs"):
-        if full in _lines(folder / name):
-            return "a rebase"
-    return "a bisect" if {branch, full} & set(_lines(folder / "BISECT_START")) else ""
 
 
 def _lines(path: Path) -> list[str]:

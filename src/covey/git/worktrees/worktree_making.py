@@ -94,7 +94,9 @@ class WorktreeMaking(WorktreeRecords):
                 new = self.project.state / f"{TRASH_PREFIX}{secrets.token_hex(4)}"
                 worktree_admin.draw_up(new, path, base)
                 self._inherit(new)
-                self._make_folder()
+                # Who may not look into the repository may not look into its copies.
+                closed = os.stat(self.project.root).st_mode & os.stat(self.project.common).st_mode
+                self.folder.mkdir(mode=closed & 0o777 | 0o700, parents=True, exist_ok=True)
                 worktree_admin.link(path, entry)
                 entry.parent.mkdir(exist_ok=True)
                 new.rename(entry)
@@ -105,11 +107,6 @@ class WorktreeMaking(WorktreeRecords):
             if error.errno in NEEDS_A_PERSON:
                 raise NoPlace(said, hint=PLACE_HINT) from error
             raise Unavailable(said) from error
-
-    def _make_folder(self) -> None:
-        """Make the folder of the worktrees: who may not look into the repository may not look into its copies."""
-        closed = os.stat(self.project.root).st_mode & os.stat(self.project.common).st_mode
-        self.folder.mkdir(mode=closed & 0o777 | 0o700, parents=True, exist_ok=True)
 
     def _note(self, record: Record, entry: Path) -> None:
         """Note which folders a worktree is made of, so that no others are ever taken for them."""

@@ -57,8 +57,12 @@ class WorktreeRemoval(WorktreeRecords):
                 self._must_not_be_foreign(record)
             away = self._put_out(record)
             with held(self.project.worktrees_lock):
-                if entry is not None:
-                    self._discard(entry)
+                if entry is not None:  # out of git's sight in one step: others read the entries at any moment
+                    unlisted = self.project.state / f"{TRASH_PREFIX}{secrets.token_hex(4)}"
+                    entry.rename(unlisted)
+                    trash.remove(unlisted)
+                    with contextlib.suppress(OSError):
+                        entry.parent.rmdir()
             self._record_file(name).unlink(missing_ok=True)
             self._lock_file(name).unlink(missing_ok=True)
         self._sweep(record.path.parent)
@@ -129,14 +133,6 @@ class WorktreeRemoval(WorktreeRecords):
             return True  # it was never moved, so it is not ours
         entry = self.project.aside / f"{path.name.removeprefix(ASIDE_PREFIX)}.entry"
         return all([trash.remove(path), trash.remove(entry)])
-
-    def _discard(self, entry: Path) -> None:
-        """Take an entry out of git's sight in one step: others read the entries at any moment."""
-        aside = self.project.state / f"{TRASH_PREFIX}{secrets.token_hex(4)}"
-        entry.rename(aside)
-        trash.remove(aside)
-        with contextlib.suppress(OSError):
-            entry.parent.rmdir()
 
     def _sweep(self, folder: Path) -> None:
         """Delete what is in the trash, also of a removal that was cut short, and the folder if it is empty then."""

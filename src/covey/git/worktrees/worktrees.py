@@ -151,9 +151,10 @@ class Worktrees(WorktreeMaking, WorktreeRemoval):
         Where others have worked in it, `kept` is the index as we left it, which tells what they touched.
         """
         with self._alone(name) as lock:
-            is_ready = worktree_admin.is_commit(commit) and self._is_detached(
-                name
-            )  # then git need not be asked what it is
+            # On no branch, to move its HEAD moves nothing else; then git need not be asked what the commit is.
+            there = self.git_dir(name)
+            is_detached = there is not None and worktree_admin.is_whole(there) and worktree_admin.commit(there)
+            is_ready = is_detached and worktree_admin.is_commit(commit)
             wanted = commit if is_ready else self._commit(commit)
             entry, path, is_new = self._make(name, wanted)
             worktree_admin.forget_unfinished(entry)
@@ -162,8 +163,10 @@ class Worktrees(WorktreeMaking, WorktreeRemoval):
                 self._in(entry, path, "update-ref", "--no-deref", "HEAD", wanted, lock=lock)
             if kept is not None and not is_new:
                 self._undo(entry, path, lock, kept)
-            if not is_new and self._is_read_otherwise(entry, path, lock, wanted):
-                (entry / "index").unlink(missing_ok=True)  # Then every file is written again.
+            # With other attributes than what is checked out, the same file may be another: then all are written again.
+            attributes = ("diff-index", "--cached", "--quiet", wanted, "--", ":(top,glob)**/.gitattributes")
+            if not is_new and self._try_in(entry, path, *attributes, lock=lock).returncode != 0:
+                (entry / "index").unlink(missing_ok=True)
             try:
                 self._reset(entry, path, lock, () if is_new else ("-ffdx",), wanted)
             except ToolFailed:
@@ -175,16 +178,6 @@ class Worktrees(WorktreeMaking, WorktreeRemoval):
             if kept is not None:
                 shutil.copyfile(entry / "index", kept)
             return path
-
-    def _is_read_otherwise(self, entry: Path, path: Path, lock: int, wanted: str) -> bool:
-        """Say whether a commit has other attributes than what is checked out, so that the same file may be another."""
-        words = ("diff-index", "--cached", "--quiet", wanted, "--", ":(top,glob)**/.gitattributes")
-        return self._try_in(entry, path, *words, lock=lock).returncode != 0
-
-    def _is_detached(self, name: str) -> bool:
-        """Say whether there is a worktree that is on no branch, so that to move its HEAD moves nothing else."""
-        entry = self.git_dir(name)
-        return entry is not None and worktree_admin.is_whole(entry) and worktree_admin.commit(entry) is not None
 
     def _undo(self, entry: Path, path: Path, lock: int, kept: Path) -> None:
         """Take away whatever somebody else has touched: settings, marks, and every file that is not as we wrote it."""
@@ -299,7 +292,10 @@ class Worktrees(WorktreeMaking, WorktreeRemoval):
 
 
 def default_folder(project: Project, template: str) -> Path:
-    """Return the folder of the worktrees that a template names, seen from the project's root."""
+    """Return the folder of the worktrees that a template names, seen from the project's root.
+
+    Refuse one where git would show the worktrees among the user's files, or keeps its own.
+    """
     own = project.root.name.removesuffix(".git")
     repo = own if own and not own.startswith(".") else project.root.parent.name
     try:
@@ -309,12 +305,6 @@ def default_folder(project: Project, template: str) -> Path:
             f"The folder of the worktrees {template!r} makes no sense: {error}.", hint="Only {repo} is known in it."
         ) from error
     folder = (project.root / said).resolve()
-    _must_be_out_of_sight(project, folder)
-    return folder
-
-
-def _must_be_out_of_sight(project: Project, folder: Path) -> None:
-    """Refuse a folder where git would show the worktrees among the user's files, or keeps its own."""
     hint = 'The default is sessions.worktrees = "../{repo}.worktrees"; one that git ignores will do as well.'
     common, state = project.common.resolve(), project.state.resolve()
     if folder.is_relative_to(common) and not (folder.is_relative_to(state) and folder != state):
@@ -324,9 +314,10 @@ def _must_be_out_of_sight(project: Project, folder: Path) -> None:
         "rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-common-dir", at=there, discover=True
     ).stdout.decode(errors="surrogateescape").splitlines()  # fmt: skip
     if len(asked) != 2 or asked[0] != "true" or Path(asked[1]).resolve() != common:
-        return
+        return folder
     if try_git("check-ignore", "--quiet", "--no-index", str(folder / "x"), at=there, discover=True).returncode != 0:
         raise Invalid(f"{folder} is inside a checkout of this repository: git would show it there.", hint=hint)
+    return folder
 
 
 def _must_be_ours(branch: str) -> None:
