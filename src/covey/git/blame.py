@@ -44,7 +44,11 @@ def who(project: Project, file: str, line: int, rev: str | None = None) -> Origi
     if not file or "\0" in file:
         raise Invalid("The name of a file is missing.")
     at = rev or ("HEAD" if project.bare else None)
-    asked = _blame(project, file, line, at)
+    if at is not None and at.startswith("-"):
+        raise NotFound(f"There is no commit {at}.")
+    words = ("blame", "--no-textconv", "--porcelain", "-L", f"{line},{line}", *((at,) if at else ()), "--", file)
+    env = {"GIT_LITERAL_PATHSPECS": "1"}
+    asked = try_git(*words, at=project.root, env=env, patience=BLAME_TIMEOUT_S, discover=True)
     if asked.returncode != 0:
         raise _failure(asked, file, line, at)
     return _origin(project, asked.stdout, file, line)
@@ -54,15 +58,6 @@ def later(project: Project, commit: str) -> list[str]:
     """Return the commits from a commit to the one checked out, the oldest first; none if it is not on the way."""
     asked = try_git("rev-list", "--reverse", "--ancestry-path", f"{commit}..HEAD", at=project.root, discover=True)
     return asked.stdout.decode().split() if asked.returncode == 0 else []
-
-
-def _blame(project: Project, file: str, line: int, rev: str | None) -> CompletedProcess[bytes]:
-    words = ("blame", "--no-textconv", "--porcelain", "-L", f"{line},{line}")
-    place = (*((rev,) if rev else ()), "--", file)
-    if rev is not None and rev.startswith("-"):
-        raise NotFound(f"There is no commit {rev}.")
-    env = {"GIT_LITERAL_PATHSPECS": "1"}
-    return try_git(*words, *place, at=project.root, env=env, patience=BLAME_TIMEOUT_S, discover=True)
 
 
 def _failure(asked: CompletedProcess[bytes], file: str, line: int, rev: str | None) -> Exception:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -115,13 +115,20 @@ def export(project: Project, source: Source, included: Iterable[str]) -> Export:
         if meta.seq == source.seq:
             return Export(ref, old, meta.seq, 0, wanted)
     after = 0 if meta is None else meta.seq // SEGMENT_EVENTS * SEGMENT_EVENTS
-    segments, blobs = _finished(project, old, after)
+    segments: dict[str, str] = {}  # those of the last export that can grow no more
+    blobs: dict[str, str] = {}
+    if old is not None:
+        last = _name(after - SEGMENT_EVENTS)
+        segments = {name: blob for name, blob in _entries(project, f"{old}:events").items() if name <= last}
+        blobs = _entries(project, f"{old}:blobs")
     names: set[str] = set()
     for lines in _segments(source, meta, after, wanted, names):
         segments[_name(after)] = _write(project, b"\n".join(lines) + b"\n")
         after += len(lines)
     if missing := sorted(names - blobs.keys()):
-        blobs |= _write_texts(Writer(project, len(next(iter(segments.values())))), source, missing)
+        writer = Writer(project, len(next(iter(segments.values()))))
+        texts = ((name, source.text(name)) for name in missing)  # of those that are still kept
+        blobs |= {name: writer.write("blob", text.encode()) for name, text in texts if text is not None}
     tree = _write_tree(project, source, wanted, segments, blobs)
     first = 1 if meta is None else meta.seq + 1
     commit = commit_tree(project, tree, () if old is None else (old,), _message(source, wanted, first), Author(*COVEY))
@@ -152,15 +159,6 @@ def _export_again(ref: str) -> str:
 
 def _if_right(ref: str) -> str:
     return f"After a backup was restored, this is to be expected. {_export_again(ref)}"
-
-
-def _finished(project: Project, old: str | None, after: int) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the segments of the last export that can grow no more, and its long texts."""
-    if old is None:
-        return {}, {}
-    last = _name(after - SEGMENT_EVENTS)
-    segments = {name: blob for name, blob in _entries(project, f"{old}:events").items() if name <= last}
-    return segments, _entries(project, f"{old}:blobs")
 
 
 def _segments(
@@ -229,12 +227,6 @@ def _git(project: Project, *words: str, stdin: bytes | None = None, patience: fl
 
 def _write(project: Project, content: bytes) -> str:
     return _git(project, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
-
-
-def _write_texts(writer: Writer, source: Source, names: Sequence[str]) -> dict[str, str]:
-    """Write those long texts that are still kept."""
-    texts = ((name, source.text(name)) for name in names)
-    return {name: writer.write("blob", text.encode()) for name, text in texts if text is not None}
 
 
 def _write_tree(

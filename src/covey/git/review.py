@@ -334,12 +334,11 @@ def shifts(project: Project, path: str, one: str, other: str) -> list[Shift] | N
     asked = try_git(*words, f"{one}:{path}", f"{other}:{path}", "--", at=project.common, patience=TRACKING_TIMEOUT_S)
     if asked.returncode != 0 or b"\nBinary files " in asked.stdout:
         return None
-    return [_shift(*found) for found in _HUNK_RANGES.findall(asked.stdout)]
-
-
-def _shift(start: bytes, count: bytes, _: bytes, new_count: bytes) -> Shift:
-    gone = int(count or 1)
-    return Shift(int(start) + (gone == 0), gone, int(new_count or 1))  # git names the line before what is only added
+    found = []
+    for start, count, _, new_count in _HUNK_RANGES.findall(asked.stdout):
+        gone = int(count or 1)
+        found.append(Shift(int(start) + (gone == 0), gone, int(new_count or 1)))  # the line before what is only added
+    return found
 
 
 # Several tasks

@@ -102,7 +102,7 @@ class ProcessRunner:
             return Observation(known=True, alive=False, failure="It was stopped before it had started.")
         if _holder(run) is None:
             return _let_go(run)
-        return Observation(known=True, alive=True, size=_size(run), held=_exists(f"{run}/held"))
+        return Observation(known=True, alive=True, size=_length(f"{run}/output"), held=_exists(f"{run}/held"))
 
     def end_of(self, run_id: str) -> int | None:
         """Return a descriptor of the caller's own that can be read once the run has ended; None if it has."""
@@ -297,7 +297,7 @@ def _let_go(run: str) -> Observation:
     code = _read(f"{run}/rc", 0, 32)
     if not code:
         if not _sweep(run):
-            return Observation(known=True, alive=True, size=_size(run))
+            return Observation(known=True, alive=True, size=_length(f"{run}/output"))
         with contextlib.suppress(OSError), _opened(run) as folder:  # A full disk: the next look sweeps again.
             os.close(os.open("lost", os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600, dir_fd=folder))
     return _ended(run, code)
@@ -312,7 +312,7 @@ def _ended(run: str, code: bytes) -> Observation:
         known=True,
         alive=False,
         code=int(said[1]) if said else None,
-        size=_size(run),
+        size=_length(f"{run}/output"),
         failure=failure,
         cpu=float(said[2]) if said and said[2] else None,
     )
@@ -330,10 +330,6 @@ def _started(run: str) -> str | None:
 
 def _exists(path: str) -> bool:
     return os.access(path, os.F_OK)
-
-
-def _size(run: str) -> int:
-    return _length(f"{run}/output")
 
 
 def _length(path: str) -> int:

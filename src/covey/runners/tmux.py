@@ -251,7 +251,7 @@ class TmuxRunner(ProcessRunner):
 
         It takes the size of that terminal as long as the person uses it, and not if they only look.
         """
-        self._pane(run_id)
+        self._terminal(run_id)
         session, words = f"={_session(run_id)}", ["env", "-u", "TMUX", *self._command()]
         if read_only:
             return [*words, "attach-session", "-r", "-t", session]
@@ -261,7 +261,7 @@ class TmuxRunner(ProcessRunner):
     def is_used(self, run_id: str) -> bool:
         """Say whether a person can type at the terminal of a run now; who only looks does not use it."""
         try:
-            self._pane(run_id)
+            self._terminal(run_id)
         except Refused:
             return False
         if self._writers[run_id]:
@@ -273,7 +273,7 @@ class TmuxRunner(ProcessRunner):
 
     def watch(self, run_id: str) -> Watch:
         """Begin to look at the terminal of a run, in its own size; it never notices."""
-        self._pane(run_id)
+        self._terminal(run_id)
         size = self.sizes().get(run_id)
         if size is None:
             raise _no_terminal(run_id)
@@ -463,10 +463,6 @@ class TmuxRunner(ProcessRunner):
     def _has_terminal(self, run_id: str) -> bool:
         return os.access(f"{self.folder_of(run_id)}/terminal", os.F_OK)
 
-    def _pane(self, run_id: str) -> str:
-        """Return the pane of a run that lives in one."""
-        return self._terminal(run_id)[0]
-
     def _listening(self, run_id: str) -> str:
         """Return the pane of a run whose program reads what is typed there."""
         pane, listens = self._terminal(run_id)
@@ -475,6 +471,7 @@ class TmuxRunner(ProcessRunner):
         return pane
 
     def _terminal(self, run_id: str) -> tuple[str, str]:
+        """Return the pane of a run that lives in one, and "1" if its program reads what is typed there."""
         run = self.folder_of(run_id)
         try:
             pane, listens = Path(run, "terminal").read_text().split()
@@ -501,7 +498,9 @@ class TmuxRunner(ProcessRunner):
         for line in told.lines:
             session, pane, activity, wide, high, size, *place, column, row, title = line.split("\t", 11)
             run = _run_of(session)
-            if not self._is_drawing(run) or (run in found and int(found[run].id[1:]) < int(pane[1:])):
+            folder = f"{self._folder}/{run}"  # of a run of ours, and no session of another kind
+            is_drawing = os.access(f"{folder}/terminal", os.F_OK) and not os.access(f"{folder}/rc", os.F_OK)
+            if not is_drawing or (run in found and int(found[run].id[1:]) < int(pane[1:])):
                 continue
             if run not in used and size and size != f"{wide}x{high}":  # a person used it who has left
                 self._control.ask("resize-window -t {} -x {} -y {}".format(pane, *size.split("x")))
@@ -509,11 +508,6 @@ class TmuxRunner(ProcessRunner):
                 pane, int(activity), (*place, column, row, title), int(place[2]), int(column), int(row), title
             )
         return found
-
-    def _is_drawing(self, run: str) -> bool:
-        """Say whether a session is a run of ours that has not ended, and not a connection's or a person's own."""
-        folder = f"{self._folder}/{run}"
-        return os.access(f"{folder}/terminal", os.F_OK) and not os.access(f"{folder}/rc", os.F_OK)
 
     def _may_differ(self, run: str, pane: Pane) -> bool:
         """Say whether a pane may show something else than when it was read: in the same second, nobody knows."""

@@ -267,9 +267,11 @@ class _Builder:
         if not work.own:
             self.waiting.append((link, [], ""))
             return None
-        if self.policy == "ff" and self._goes_forward(work):
-            self._take_as_it_is(link, work)
-            return None
+        if self.policy == "ff" and not any(steps for _, steps, _ in self.waiting):
+            self._flush()
+            if self.head in work.names or any(fork.name == self.head for fork in work.forks):
+                self._take_as_it_is(link, work)  # it stands on the head of the chain already
+                return None
         planned = self._plan(link, work)
         if planned is not None:
             self.waiting.append((link, *planned))
@@ -281,15 +283,6 @@ class _Builder:
     def _note_empty(self, work: BranchCommits, *, is_empty: bool) -> None:
         """Remember a link that adds nothing: its commits are not in the chain, but what they took back stays so."""
         self.renamed |= work.names if is_empty else set()
-
-    # As it is
-
-    def _goes_forward(self, work: BranchCommits) -> bool:
-        """Say whether the branch stands on the head of the chain already."""
-        if any(steps for _, steps, _ in self.waiting):
-            return False
-        self._flush()
-        return self.head in work.names or any(fork.name == self.head for fork in work.forks)
 
     def _take_as_it_is(self, link: Link, work: BranchCommits) -> None:
         before, self.head = self.head, link.tip

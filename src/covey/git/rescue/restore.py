@@ -68,17 +68,12 @@ def _add_worktree(project: Project, found: Rescued, target: Path) -> Path:
         words = ("worktree", "add", "--force", "--no-checkout", "--detach", "--quiet", str(target), commit)
         checked("worktree", refs_git(project, *words))
     own = Path((target / ".git").read_text(errors="surrogateescape").strip().removeprefix("gitdir: "))
-    if found.head is None:
-        _begin_branch(project, found, own)
+    if found.head is None:  # HEAD named a branch without commits, and does again; not one that has come to be meanwhile
+        branch = found.branch or ""
+        if not branch or refs_git(project, "rev-parse", "--verify", "--quiet", branch).returncode == 0:
+            branch = f"refs/heads/rescued/{found.name}"
+        (own / "HEAD").write_text(f"ref: {branch}\n")
     return own
-
-
-def _begin_branch(project: Project, found: Rescued, own: Path) -> None:
-    """Let HEAD name a branch without commits, as it did; not one that has come to be meanwhile."""
-    branch = found.branch or ""
-    if not branch or refs_git(project, "rev-parse", "--verify", "--quiet", branch).returncode == 0:
-        branch = f"refs/heads/rescued/{found.name}"
-    (own / "HEAD").write_text(f"ref: {branch}\n")
 
 
 def _fill(
