@@ -223,11 +223,16 @@ def look_at_disk(git: PrivateGit, known: set[bytes], links: set[bytes]) -> Disk:
             elif stat.S_ISDIR(status.st_mode):
                 disk.folders[path] = stat.S_IMODE(status.st_mode)
                 traits[path] = (untracked, cache or name == b"__pycache__")
-            elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                disk.files[path] = FoundFile(status, untracked or path in others, cache)
             else:
-                disk.left_out.append(LeftOut(path, 0, SPECIAL))
+                _note_file(disk, path, FoundFile(status, untracked or path in others, cache))
     return disk
+
+
+def _note_file(disk: Disk, path: bytes, found: FoundFile) -> None:
+    if stat.S_ISREG(found.stat.st_mode) or stat.S_ISLNK(found.stat.st_mode):
+        disk.files[path] = found
+    else:
+        disk.left_out.append(LeftOut(path, 0, SPECIAL))
 
 
 def _scan(git: PrivateGit, disk: Disk, known: set[bytes]) -> list[tuple[bytes, list[tuple[bytes, os.stat_result]]]]:
