@@ -222,7 +222,7 @@ def test_events_are_found_by_what_they_are_about(store: AnyStore) -> None:
     assert found(kind="task.added", limit=2) == [2, 3]
     assert found(limit=2, newest=True) == [3, 4]
     assert found(after=1, before=4) == [2, 3]
-    assert store.read(lambda tx: tx.last_event_of("owner")).seq == 4  # type: ignore[union-attr]
+    assert store.read(lambda tx: tx.last_event(actor="owner")).seq == 4  # type: ignore[union-attr]
 
 
 # Snapshots

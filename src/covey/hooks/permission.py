@@ -66,8 +66,9 @@ class Asker:
 
     def spend(self, context: Context, paths: int = 0) -> None:
         """Count what we are about to write because of a hook, so that no session can flood the log by hooks."""
-        if self.has_token:
-            session_limits.spend_hook(context, self.session, paths)
+        if self.has_token:  # an agent can say that it wrote any file
+            hooks = 1.0 + paths // session_limits.PATHS_A_HOOK
+            session_limits.take(context, self.session, [("hooks", hooks, context.config.limits.changes)])
 
 
 @dataclass
@@ -158,7 +159,7 @@ class Permissions:
         try:
             while True:
                 held.decided.clear()
-                now = await self.runtime.read(lambda call: call.tx.question(question.id))
+                now = await self.runtime.read(lambda call: call.tx.get(Question, question.id))
                 if now is None or now.state is not QuestionState.OPEN:
                     return await self._answer(asker, now or question)
                 # The screen that was seen may be older than the question: one look at it proves nothing.
@@ -199,6 +200,6 @@ class Permissions:
 
 def _let_go(call: Call, question_id: str) -> None:
     """Withdraw a question that nobody is kept waiting for any more, if it is still open."""
-    now = call.tx.question(question_id)
+    now = call.tx.get(Question, question_id)
     if now is not None and now.state is QuestionState.OPEN:
         call.tx.advance(now, Withdrawn(IN_TERMINAL), COVEY)

@@ -217,7 +217,7 @@ class Hooks:
     async def _needs_nobody(self, asker: Asker, hook: Hook, level: PermissionLevel) -> bool:
         """Say whether a command only reads in the worktree, or does what its level allows."""
         config = self.runtime.app.context.config
-        granted = await self.runtime.read(lambda call: call.tx.live_permits())
+        granted = await self.runtime.read(lambda call: call.tx.permits())
         allowed = [each.about for each in granted if each.tool == SHELL and each.about]
         rules = (*config.sessions.allow, *allowed)
         judged = safe_commands.judge(

@@ -27,6 +27,7 @@ from covey.core.fleet.runs import Run
 from covey.core.fleet.task_updates import Facts
 from covey.core.leases.hooks import Hook, Moment
 from covey.core.people import mail
+from covey.core.people.questions import Question
 from covey.loops.fleet.run_launch import ANSWERED, TOLD
 from covey.loops.runtime import Runtime
 
@@ -359,7 +360,7 @@ class Mailing:
 
         def write(call: Call) -> None:
             for each in ids:
-                question = call.tx.question(each)
+                question = call.tx.get(Question, each)
                 if question is not None:
                     questions.told(call, question)
 

@@ -58,7 +58,7 @@ def alerts(world: World, type: str = "needs_you") -> list[str]:
 
 def now(world: World, question: Question) -> Question:
     """Return a question as it is."""
-    found = world.store.read(lambda tx: tx.question(question.id))
+    found = world.store.read(lambda tx: tx.get(Question, question.id))
     assert found is not None
     return found
 
@@ -204,7 +204,7 @@ def test_a_revoked_permit_covers_nothing(world: World, run: Run) -> None:
     permit = world.ask("permit.grant", about="npm test")
     assert world.ask("permit.revoke", id=permit["id"])["revoked"] is not None
     assert ask(world, run).state is QuestionState.OPEN
-    assert world.ask("permit.list") == [] and len(world.do(lambda call: call.tx.live_permits())) == 0
+    assert world.ask("permit.list") == [] and len(world.do(lambda call: call.tx.permits())) == 0
     with pytest.raises(Refused, match="revoked already"):
         world.ask("permit.revoke", id=permit["id"])
     with pytest.raises(NotFound):

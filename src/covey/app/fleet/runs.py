@@ -233,7 +233,7 @@ def _commands(call: Call) -> tuple[str, ...]:
     """Return the commands that agents may run at the level `edits`: git, covey, the gate, and what a person allowed."""
     config = call.context.config
     # What chains commands is allowed word for word, when it is asked for: here its parts would be allowed too.
-    live = [permit.about for permit in call.tx.live_permits() if permit.tool == SHELL]
+    live = [permit.about for permit in call.tx.permits() if permit.tool == SHELL]
     granted = [about for about in live if about and not is_chained(about)]
     named = ["git", "covey", *commands_of(config.merge), *config.sessions.allow, *granted]
     return tuple(dict.fromkeys(each.strip() for each in named if each.strip()))

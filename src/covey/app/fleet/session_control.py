@@ -9,7 +9,6 @@ from covey.app.board import waiting
 from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import aim, run_row
 from covey.app.fleet.sessions import find, full
-from covey.app.people import mail
 from covey.app.shapes.fleet.runs import RunRow
 from covey.app.shapes.fleet.sessions import ClueRow, Moment, SendText, SessionFull, TerminalRow, Why
 from covey.app.shapes.forms import Nothing
@@ -17,7 +16,7 @@ from covey.app.verbs import verb
 from covey.core.fleet import runs, sessions
 from covey.core.fleet.signals import Wants
 from covey.core.people import questions as rules
-from covey.core.people.mail import Sent
+from covey.core.people.mail import Message, Sent
 from covey.core.people.questions import Decision
 from covey.core.people.rights import OWN, OWNER_ONLY
 from covey.core.texts import redact
@@ -82,7 +81,7 @@ def _say(call: Call, run: runs.Run, text: str) -> None:
         return  # it is told by whoever looks after the run, once
     typed = None if terminal_of(run, agent) is not None else agent.say(text)
     if typed is None:  # it is told at its next step, or at an empty prompt
-        mail.post(call, call.actor(None), Sent(to=run.session, text=call.prose(text, "The text"), wake=True))
+        call.tx.begin(Message, Sent(to=run.session, text=call.prose(text, "The text"), wake=True), call.actor(None))
     else:
         call.context.runner.type(run.id, typed)
 

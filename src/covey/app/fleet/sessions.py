@@ -164,7 +164,7 @@ def full(call: Call, session: sessions.Session, used: Used | None = None) -> Ses
         used = call.tx.used(session=session.name, day=day_of(call.tx.now))
     held = [task.id for task in call.tx.held_by(session.name)]
     pulse = call.context.pulses.seen(of_session(session.name))
-    last = call.tx.last_event_of(session.name)
+    last = call.tx.last_event(actor=session.name)
     return SessionFull.of(
         row(session, call.who.session),
         tasks=held,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from covey import config, files
@@ -38,13 +38,10 @@ MEASURED_ENTRIES = 20_000
 
 
 @dataclass(frozen=True)
-class Leftover:
-    """One thing that goes: where it is, its bytes, since when it is as it is, and why it goes."""
+class Leftover(Kept):
+    """One thing that is kept, or goes: where it is, its bytes, since when it is as it is, and why it goes."""
 
     kind: RetainedKind
-    name: str
-    size: int
-    at: float
     why: str
     path: Path | None = None
     tip: str = ""
@@ -130,37 +127,33 @@ def find(records: Records, kinds: Iterable[RetainedKind]) -> Iterator[Leftover]:
 # Runs and gates
 
 
-def old_outputs(runs: Path, keep: config.Log, now: float) -> Iterator[Leftover]:
-    """Yield what runs printed that is too old, or the oldest of too much; what has no transcript stays."""
-    found = [each for name in _names(runs) if (each := _output(runs, name)) is not None]
-    past = retention.past_age_or_size(found, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes, now=now)
-    for each in past:
-        yield Leftover(RetainedKind.OUTPUT, each.name, each.size, each.at, OLD_OR_MUCH, runs / each.name / OUTPUT)
+def old_outputs(runs: Path, keep: config.Log, now: float) -> list[Leftover]:
+    """Return what runs printed that is too old, or the oldest of too much; what has no transcript stays."""
+    names = [name for name in _names(runs) if files.status(runs / name / TRANSCRIPT_FILE) is not None]
+    return _old_or_much(RetainedKind.OUTPUT, {name: runs / name / OUTPUT for name in names}, keep, now)
 
 
-def _output(runs: Path, name: str) -> Kept | None:
-    if files.status(runs / name / TRANSCRIPT_FILE) is None:
-        return None
-    return _kept(runs / name / OUTPUT, name)
+def _old_or_much(kind: RetainedKind, paths: Mapping[str, Path], keep: config.Log, now: float) -> list[Leftover]:
+    found = [
+        Leftover(name, status.st_mtime, status.st_size, kind, OLD_OR_MUCH, path)
+        for name, path in paths.items()
+        if (status := files.status(path)) is not None
+    ]
+    return retention.past_age_or_size(found, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes, now=now)
 
 
-def _transcripts(records: Records) -> Iterator[Leftover]:
-    runs, keep = records.project.runs, records.keep
-    found = [each for name in _names(runs) if (each := _transcript(records, runs, name)) is not None]
-    past = retention.transcripts_past(
+def _transcripts(records: Records) -> list[Leftover]:
+    found: list[Leftover] = []
+    for name in _names(records.project.runs) & records.runs.keys():
+        path, task = records.project.runs / name / TRANSCRIPT_FILE, records.runs[name]
+        if (status := files.status(path)) is not None:
+            why = "its task is not known any more" if task is None else "the oldest of too much"
+            has_ended, one = task in ENDED, (name, status.st_mtime, status.st_size, RetainedKind.TRANSCRIPT, why, path)
+            found.append(Leftover(*one, is_known=task is not None, is_open=task is not None and not has_ended))
+    keep = records.keep
+    return retention.transcripts_past(
         found, keep_days=keep.keep_days, keep_megabytes=keep.transcript_megabytes, now=records.now
     )
-    for each in past:
-        why = "the oldest of too much" if each.is_known else "its task is not known any more"
-        yield Leftover(RetainedKind.TRANSCRIPT, each.name, each.size, each.at, why, runs / each.name / TRANSCRIPT_FILE)
-
-
-def _transcript(records: Records, runs: Path, name: str) -> Kept | None:
-    found = files.status(runs / name / TRANSCRIPT_FILE)
-    if found is None or name not in records.runs:
-        return None
-    status = records.runs[name]
-    return Kept(name, found.st_mtime, found.st_size, status is not None, status is not None and status not in ENDED)
 
 
 def _run_of(name: str) -> str:
@@ -175,16 +168,13 @@ def _run_folders(records: Records) -> Iterator[Leftover]:
         found = files.status(runs / name) if _run_of(name) in records.runs else None
         if found is None or found.st_mtime >= old or files.status(runs / name / TRANSCRIPT_FILE) is not None:
             continue
-        yield Leftover(RetainedKind.RUN, name, measure(runs / name), found.st_mtime, "too old", runs / name)
+        yield Leftover(name, found.st_mtime, measure(runs / name), RetainedKind.RUN, "too old", runs / name)
 
 
-def old_gate_logs(folder: Path, keep: config.Log, now: float) -> Iterator[Leftover]:
-    """Yield what gates printed that is too old, or the oldest of too much."""
+def old_gate_logs(folder: Path, keep: config.Log, now: float) -> list[Leftover]:
+    """Return what gates printed that is too old, or the oldest of too much."""
     names = [name for name in _names(folder) if name.endswith((gate_logs.SUFFIX, gate_logs.DRAFT))]
-    found = [each for name in names if (each := _kept(folder / name, name)) is not None]
-    past = retention.past_age_or_size(found, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes, now=now)
-    for each in past:
-        yield Leftover(RetainedKind.GATE_LOG, each.name, each.size, each.at, OLD_OR_MUCH, folder / each.name)
+    return _old_or_much(RetainedKind.GATE_LOG, {name: folder / name for name in names}, keep, now)
 
 
 # Rescues, and what is being removed
@@ -195,9 +185,8 @@ def _rescues(records: Records) -> Iterator[Leftover]:
         ended = records.removed.get(one.session)
         if retention.rescue_is_past(made=one.time, session_ended=ended, now=records.now):
             size = 0 if one.aside is None else measure(Path(one.aside))
-            yield Leftover(
-                RetainedKind.RESCUE, one.name, size, one.time, "its session was removed long ago", rescued=one
-            )
+            why = "its session was removed long ago"
+            yield Leftover(one.name, one.time, size, RetainedKind.RESCUE, why, rescued=one)
 
 
 def _trash(records: Records) -> Iterator[Leftover]:
@@ -206,10 +195,8 @@ def _trash(records: Records) -> Iterator[Leftover]:
             found = files.status(folder / name)
             touched = records.now if found is None else max(found.st_mtime, found.st_ctime)
             if records.now - touched > retention.TRASH_KEPT_S:
-                size = measure(folder / name)
-                yield Leftover(
-                    RetainedKind.TRASH, f"{folder.name}/{name}", size, touched, "nobody removes it", folder / name
-                )
+                path, why = folder / name, "nobody removes it"
+                yield Leftover(f"{folder.name}/{name}", touched, measure(path), RetainedKind.TRASH, why, path)
 
 
 # What a crash left
@@ -226,7 +213,7 @@ def _worktrees(records: Records) -> Iterator[Leftover]:
             continue  # git has lost track of it, or its disk is away: what it holds could not be rescued
         found = files.status(each.path)
         at = records.removed.get(each.name, 0.0 if found is None else found.st_mtime)
-        yield Leftover(RetainedKind.WORKTREE, each.name, measure(each.path), at, "its session is gone", each.path)
+        yield Leftover(each.name, at, measure(each.path), RetainedKind.WORKTREE, "its session is gone", each.path)
 
 
 def _branches(records: Records) -> Iterator[Leftover]:
@@ -238,7 +225,7 @@ def _branches(records: Records) -> Iterator[Leftover]:
         has_landed = _has_landed(records, records.landed.get(branch), tip)
         if retention.branch_is_past(task_ended=task.status in ENDED, has_landed=has_landed, in_main=branch in merged):
             why = "its work has landed" if has_landed else "its task has ended, and main has it all"
-            yield Leftover(RetainedKind.BRANCH, branch, 0, task.updated, why, tip=tip)
+            yield Leftover(branch, task.updated, 0, RetainedKind.BRANCH, why, tip=tip)
 
 
 def _has_landed(records: Records, merge: Merge | None, tip: str) -> bool:
@@ -251,10 +238,10 @@ def _has_landed(records: Records, merge: Merge | None, tip: str) -> bool:
 def _terminals(records: Records) -> Iterator[Leftover]:
     for run, at in records.terminals.items():
         if run in records.runs:
-            yield Leftover(RetainedKind.TERMINAL, run, 0, at, "its run has ended")
+            yield Leftover(run, at, 0, RetainedKind.TERMINAL, "its run has ended")
 
 
-_FINDERS: dict[RetainedKind, Callable[[Records], Iterator[Leftover]]] = {
+_FINDERS: dict[RetainedKind, Callable[[Records], Iterable[Leftover]]] = {
     RetainedKind.OUTPUT: lambda each: old_outputs(each.project.runs, each.keep, each.now),
     RetainedKind.TRANSCRIPT: _transcripts,
     RetainedKind.RUN: _run_folders,
@@ -276,11 +263,6 @@ def _names(folder: Path) -> set[str]:
         return set(os.listdir(folder))
     except OSError:
         return set()
-
-
-def _kept(path: Path, name: str) -> Kept | None:
-    found = files.status(path)
-    return None if found is None else Kept(name, found.st_mtime, found.st_size)
 
 
 def measure(path: Path) -> int:

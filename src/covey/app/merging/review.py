@@ -21,6 +21,7 @@ from covey.app.shapes.merging.review import (
 from covey.app.verbs import verb
 from covey.core.board.tasks import Kind, Status, Task
 from covey.core.merging.merges import OPEN, Merge, MergeState
+from covey.core.overlaps import OverlapLevel
 from covey.core.people.rights import SHARED
 from covey.errors import Invalid, NotFound, Refused, Unavailable
 from covey.git.identity import TASK_REFS, task_branch
@@ -211,7 +212,7 @@ def list_work(call: Call, asked: Nothing) -> list[ReviewRow]:
 
 def _conflicts_by_task(call: Call) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for each in call.tx.open_conflicts():
+    for each in call.tx.open_overlaps(OverlapLevel.CONFLICT):
         for task, other in ((each.one, each.other), (each.other, each.one)):
             found.setdefault(task, []).append(other)
     return found

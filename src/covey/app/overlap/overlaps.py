@@ -207,7 +207,7 @@ def remembered(call: Call, since: float) -> tuple[list[Collision], dict[str, Hot
     found.sort(key=lambda each: each.at)
     settings = call.context.config.overlap
     counted = overlaps.count([], [each for each in found if each.at >= since], settings.hot_minutes * 60)
-    return counted, {file.path: file for file in call.tx.all_hot_files()}
+    return counted, {file.path: file for file in call.tx.hot_files(cooled=True)}
 
 
 def heat(

@@ -10,7 +10,7 @@ from covey.app.board.task_changes import change, step
 from covey.app.context import Call, find
 from covey.app.merging.review import locate, main_of, where_work_is
 from covey.app.merging.sendback import free_if_author_gone
-from covey.app.people import mail as mail_verbs
+from covey.app.people.mail import why_it_waits
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.people.comments import (
     CommentRow,
@@ -35,7 +35,6 @@ from covey.values import dataclass
 
 if TYPE_CHECKING:
     from covey.git.project import Project
-    from covey.git.review import TaskWork
 
 MAX_LISTED = 1000
 """Comments that are listed."""
@@ -63,7 +62,11 @@ def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | N
 
         main = main_of(project, target)
         works = {task: locate(project, main, place) for task, place in places.items()}
-        where = {each.id: place for each in found if (place := _own_place(each, works.get(each.task))) is not None}
+        where = {  # in the work for its task as that is now
+            each.id: (work.base if each.side is Side.OLD else work.tip, each.path)
+            for each in found
+            if (work := works.get(each.task)) is not None and each.path is not None
+        }
         texts = review.lines(project, list(where.values()))
         shifts = cache(partial(review.shifts, project))  # many comments are on one file
         seen: dict[str, Found] = {}
@@ -75,13 +78,6 @@ def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | N
         return seen
 
     return look
-
-
-def _own_place(comment: Comment, work: TaskWork | None) -> tuple[str, str] | None:
-    """Return the commit and the path of a comment in the work for its task as it is now, None if there is none."""
-    if work is None or comment.path is None:
-        return None
-    return work.base if comment.side is Side.OLD else work.tip, comment.path
 
 
 def _carried(
@@ -207,7 +203,10 @@ def write(call: Call, asked: WriteComment) -> CommentRow:
         commit = asked.commit if seen is None else seen.commit
         seen = _Line(commit, asked.quote, asked.line, asked.lines)
     if asked.line is not None and seen.quote is None:
-        raise _no_such_line(task, asked)
+        last = asked.line + asked.lines - 1
+        lines = f"is no line {last}" if asked.lines == 1 else f"are no lines {asked.line}-{last}"
+        hint = f"covey task diff {task.id} shows what there is."
+        raise Refused(f"There {lines} in {asked.path} as {task.id} has it.", hint=hint)
     event = comments.Written(
         task=task.id,
         text=call.prose(asked.text, "The comment"),
@@ -220,14 +219,6 @@ def write(call: Call, asked: WriteComment) -> CommentRow:
     )
     comment = call.tx.begin(Comment, event, call.actor(None))
     return _row(call, comment, None if comment.line is None else (Place.HERE, comment.line))
-
-
-def _no_such_line(task: Task, asked: WriteComment) -> Refused:
-    first, last = asked.line or 1, (asked.line or 1) + asked.lines - 1
-    lines = f"is no line {first}" if asked.lines == 1 else f"are no lines {first}-{last}"
-    return Refused(
-        f"There {lines} in {asked.path} as {task.id} has it.", hint=f"covey task diff {task.id} shows what there is."
-    )
 
 
 @verb("comment.edit", "PATCH /api/comments/{id}", EditComment, CommentRow, may=OWNER_ONLY)
@@ -295,7 +286,10 @@ def _send_mail(call: Call, task: Task, words: str, said: Sequence[OutgoingCommen
     author = _author(call, task)
     session = None if author is None else call.tx.session(author)
     if session is None or session.removed or session.name == OWNER:
-        raise Refused(_why_nobody(task, session, author), hint=_instead(task))
+        hint = "The comments stay here as drafts."
+        if task.status in WAITS:
+            hint = f"Send it back with them: whoever mends it is told. {hint}"
+        raise Refused(_why_nobody(task, session, author), hint=hint)
     subject = f"Review of {task.id}: {comments.count(len(said))}" if said else f"Review of {task.id}"
     letters = comments.letters(task.id, words, said)
     by_id, messages = {each.comment.id: each.comment for each in said}, []
@@ -303,11 +297,11 @@ def _send_mail(call: Call, task: Task, words: str, said: Sequence[OutgoingCommen
         event = mail.Sent(
             to=session.name, subject=subject, text=call.prose(text, "The message"), task=task.id, wake=True
         )
-        message = mail_verbs.post(call, call.actor(None), event)
+        message = call.tx.begin(mail.Message, event, call.actor(None))
         messages.append(message.id)
         for name in names:
             _put(call, by_id[name], comments.Sent(to=session.name, message=message.id))
-    return _sent(call, task, session.name, messages, mail_verbs.why_it_waits(call, session.name), said)
+    return _sent(call, task, session.name, messages, why_it_waits(call, session.name), said)
 
 
 def _why_nobody(task: Task, session: Session | None, author: str | None) -> str:
@@ -316,12 +310,6 @@ def _why_nobody(task: Task, session: Session | None, author: str | None) -> str:
     if session is not None and session.name == OWNER:
         return f"{task.id} is your own work."
     return f"{author}, who wrote the work for {task.id}, is gone and reads no mail."
-
-
-def _instead(task: Task) -> str:
-    if task.status in WAITS:
-        return "Send it back with them: whoever mends it is told. The comments stay here as drafts."
-    return "The comments stay here as drafts."
 
 
 def _send_back(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> SentComments:
@@ -338,7 +326,7 @@ def _send_back(call: Call, task: Task, words: str, said: Sequence[OutgoingCommen
     messages: list[str] = []
     if to is not None:
         text = call.prose(comments.notice(task.id, said), "The message")
-        message = mail_verbs.post(call, call.actor(None), mail.Sent(to=to, text=text, task=task.id))
+        message = call.tx.begin(mail.Message, mail.Sent(to=to, text=text, task=task.id), call.actor(None))
         messages.append(message.id)
     for each in said:
         _put(call, each.comment, comments.Sent(to=to, message=messages[0] if messages else None, back=True))

@@ -79,7 +79,7 @@ class JoinedDevice(DeviceRow, frozen=True, kw_only=True):
 @verb("device.list", "GET /api/devices", ListDevices, list[DeviceRow], may=OWNER_ONLY)
 def list_devices(call: Call, asked: ListDevices) -> list[DeviceRow]:
     """List the browsers that may act as the owner."""
-    made = [device_row(call, device) for device in call.tx.joined_devices()]
+    made = [device_row(call, device) for device in call.tx.devices() if device.joined is not None]
     return [row for row in made if row.known or asked.all]
 
 
@@ -129,7 +129,7 @@ def join(call: Call, asked: JoinDevice, known: str | None, secret_of: Callable[[
 
 def revoke_all(call: Call) -> int:
     """Send every browser away, with what was invited, and return how many there were."""
-    found = call.tx.unrevoked_devices()
+    found = [device for device in call.tx.devices() if device.revoked is None]
     for device in found:
         call.tx.advance(device, devices.revoke(device), call.actor(None))
     return sum(devices.is_known(device, call.tx.now) for device in found)

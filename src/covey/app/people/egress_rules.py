@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 
 from covey.app.context import Call
 from covey.app.fleet.sessions import alert
-from covey.app.people.mail import post
 from covey.app.people.questions import ask_from_shell, covering
 from covey.app.shapes.forms import As, form
 from covey.app.verbs import verb
@@ -46,11 +45,6 @@ class PushAnswer(Struct, frozen=True, kw_only=True):
     why: str
     question: str | None = None
 
-    @staticmethod
-    def of(said: questions.Permitted) -> PushAnswer:
-        """Return what was decided of a push as it is answered."""
-        return PushAnswer(answer=said.permission, why=said.why, question=said.question)
-
 
 @verb("push.ask", "POST /api/pushes", AskPush, PushAnswer, may=SHARED, status=201)
 def ask_push(call: Call, asked: AskPush) -> PushAnswer:
@@ -61,10 +55,11 @@ def ask_push(call: Call, asked: AskPush) -> PushAnswer:
     call.worker(name)
     push = Push(asked.remote, tuple(asked.refs))
     if pushes.is_allowed(call.context.config.sessions.push, push):
-        return PushAnswer.of(Permitted(Permission.ALLOW, "[sessions.push] in covey.toml allows it."))
+        return PushAnswer(answer=Permission.ALLOW, why="[sessions.push] in covey.toml allows it.")
     run = next(iter(call.tx.open_runs(name)), None)
     text = f"May I push to {push.remote}: {', '.join(map(_in_words, push.refs))}?"
-    return PushAnswer.of(permitted(call, name, run, PUSH, push.spoken(), text))
+    said = permitted(call, name, run, PUSH, push.spoken(), text)
+    return PushAnswer(answer=said.permission, why=said.why, question=said.question)
 
 
 def permitted(call: Call, session: str, run: Run | None, tool: str, about: str, text: str) -> Permitted:
@@ -119,7 +114,7 @@ def _tell(call: Call, kind: AlertKind, subject: str, message: str, session: str,
     """Raise an alert, and leave a message in the inbox that stays there until the person has taken it in."""
     alert(call, kind, message, session, task)
     text = call.prose(message, "The message")
-    post(call, COVEY, mail.Sent(to=OWNER, subject=subject, text=text, task=task, wants_ack=True))
+    call.tx.begin(mail.Message, mail.Sent(to=OWNER, subject=subject, text=text, task=task, wants_ack=True), COVEY)
 
 
 def _in_words(ref: str) -> str:

@@ -14,7 +14,7 @@ from covey.app.verbs import verb
 from covey.core.board.tasks import Status, Task
 from covey.core.board.waiting import Cause
 from covey.core.fleet.outcomes import in_short, last_error
-from covey.core.fleet.sessions import OWNER, Session, SessionState
+from covey.core.fleet.sessions import OWNER, SessionState
 from covey.core.merging.merges import MergeState
 from covey.core.merging.queue_view import UNTESTED, QueueView
 from covey.core.people import inbox
@@ -224,13 +224,11 @@ def _sessions(call: Call, asking: set[str]) -> Iterator[InboxItem]:
     for session in call.tx.run_sessions():
         if inbox.is_stuck(session, asking):
             held = call.tx.held_by(session.name)
-            yield inbox.of_session(session, held[0].id if held else None, _lasting_cause(call, session))
-
-
-def _lasting_cause(call: Call, session: Session) -> str:
-    """Return what keeps a session from starting if that stays the same while its words change."""
-    _, wait = call.context.fleet.why(session.name)
-    return str(wait.cause) if wait is not None and wait.about and session.state is SessionState.LIMITED else ""
+            _, wait = call.context.fleet.why(session.name)
+            lasts = wait is not None and wait.about and session.state is SessionState.LIMITED
+            # What keeps it from starting, if that stays the same while its words change.
+            cause = str(wait.cause) if wait is not None and lasts else ""
+            yield inbox.of_session(session, held[0].id if held else None, cause)
 
 
 def _proposals(call: Call) -> Iterator[InboxItem]:

@@ -96,7 +96,7 @@ def send(call: Call, asked: SendMail) -> MessageFull:
     )
     session_limits.check_messages(call)
     call.worker(sender)
-    return full(call, post(call, sender, event), None, why_it_waits(call, to) if asked.wake else None)
+    return full(call, call.tx.begin(Message, event, sender), None, why_it_waits(call, to) if asked.wake else None)
 
 
 def why_it_waits(call: Call, to: str) -> str | None:
@@ -124,12 +124,7 @@ def reads(call: Call, session: Session) -> bool:
 
 def tell(call: Call, to: str, text: str, task: str | None, facts: Facts = ()) -> None:
     """Let a session know something of its task, in covey's own name; `facts`: the parts of it that are told."""
-    post(call, COVEY, mail.Sent(to=to, text=call.tx.keep(text), task=task, facts=facts))
-
-
-def post(call: Call, sender: str, event: mail.Sent) -> Message:
-    """Let a message go out."""
-    return call.tx.begin(Message, event, sender)
+    call.tx.begin(Message, mail.Sent(to=to, text=call.tx.keep(text), task=task, facts=facts), COVEY)
 
 
 @verb("mail.inbox", "GET /api/mail", Inbox, list[MessageFull], may=OWN)
@@ -158,19 +153,13 @@ def show(call: Call, asked: As, id: str) -> MessageFull:
 @verb("mail.read", "POST /api/mail/{id}/read", As, MessageFull, may=OWN)
 def read(call: Call, asked: As, id: str) -> MessageFull:
     """Read a message, and note that it was read."""
-    message, reader, reading = _reading(call, id, asked)
-    if reading is None:
-        reading = note(call, message, reading, mail.Read(reader), reader)
-    return full(call, message, reading)
+    return _noted(call, id, asked, mail.Read)
 
 
 @verb("mail.ack", "POST /api/mail/{id}/ack", As, MessageFull, may=OWN)
 def ack(call: Call, asked: As, id: str) -> MessageFull:
     """Acknowledge a message: its sender sees that it was taken in."""
-    message, reader, reading = _reading(call, id, asked)
-    if reading is None or reading.acked is None:
-        reading = note(call, message, reading, mail.Acked(reader), reader)
-    return full(call, message, reading)
+    return _noted(call, id, asked, mail.Acked)
 
 
 def letters(
@@ -213,9 +202,13 @@ def note(
     return after
 
 
-def _reading(call: Call, message_id: str, asked: As) -> tuple[Message, str, Reading | None]:
+def _noted(call: Call, message_id: str, asked: As, event: type[mail.Read | mail.Acked]) -> MessageFull:
+    """Note once that a message was read or acknowledged, and return it."""
     reader = call.actor(asked.session)
     message = call.find(Message, message_id)
     mail.may_read(message, reader, call.tx.session(reader))
     call.worker(reader)
-    return message, reader, call.tx.get(Reading, message_id, reader)
+    reading = call.tx.get(Reading, message_id, reader)
+    if reading is None or (event is mail.Acked and reading.acked is None):
+        reading = note(call, message, reading, event(reader), reader)
+    return full(call, message, reading)

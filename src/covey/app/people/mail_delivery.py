@@ -107,7 +107,7 @@ def errand(call: Call, session: Session) -> Task | None:
     if not reads(call, session):
         return None
     for message in letters(call, session.name, unread=True, limit=MAX_UNREAD_SEEN, wake=True):
-        if is_errand(_sender_task(call, message)):
+        if _is_from_errand(call, message):
             continue  # two sessions would keep each other awake for ever
         key = f"{ERRAND}{message.id} {session.name}"
         known = call.tx.task_of_key(key)
@@ -118,16 +118,13 @@ def errand(call: Call, session: Session) -> Task | None:
     return None
 
 
-def is_errand(task: Task | None) -> bool:
-    """Say whether a task is there only so that a message is read."""
-    return task is not None and (task.key or "").startswith(ERRAND)
-
-
-def _sender_task(call: Call, message: Message) -> Task | None:
-    """Return the task at which the sender was when it wrote."""
+def _is_from_errand(call: Call, message: Message) -> bool:
+    """Say whether the sender, when it wrote, was at a task that is there only so that a message is read."""
     run = call.tx.run_begun_before(message.sender, message.sent)
-    is_over = run is None or (run.ended is not None and run.ended < message.sent)
-    return None if run is None or is_over else call.tx.task(run.task)
+    if run is None or (run.ended is not None and run.ended < message.sent):
+        return False
+    task = call.tx.task(run.task)
+    return task is not None and (task.key or "").startswith(ERRAND)
 
 
 def _report(call: Call, name: str, message: Message, key: str) -> Task:

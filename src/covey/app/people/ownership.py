@@ -43,15 +43,13 @@ def check(call: Call, verb: Verb, asked: Any, params: dict[str, str]) -> str | N
         case May.PROPOSE:
             return why or "Only a person may do this."
         case May.NO:
-            raise _not_reviewing(call, verb) if verb.may.reviewer is not None and why is None else denied(verb, why)
+            if verb.may.reviewer is None or why is not None:
+                raise denied(verb, why)
+            role = call.context.config.merge.review_role
+            who = f"the owner and sessions of role {role}" if role else "the owner"
+            noun, _, deed = verb.name.partition(".")
+            raise Denied(f"Only {who} may {deed} a {noun}.", hint="merge.review_role in covey.toml names the role.")
     return None
-
-
-def _not_reviewing(call: Call, verb: Verb) -> Denied:
-    role = call.context.config.merge.review_role
-    who = f"the owner and sessions of role {role}" if role else "the owner"
-    noun, _, deed = verb.name.partition(".")
-    return Denied(f"Only {who} may {deed} a {noun}.", hint="merge.review_role in covey.toml names the role.")
 
 
 def denied(verb: Verb, why: str | None = None) -> Denied:
@@ -80,14 +78,12 @@ def _session(call: Call, asked: Any, params: dict[str, str]) -> str | None:
     return None if name == call.who.session else f"{name} is another session."
 
 
-def _question(call: Call, asked: Any, params: dict[str, str]) -> str | None:
-    question = call.find(Question, params["id"])
-    return None if question.session == call.who.session else f"{question.id} was asked by {question.session}."
+def _made_by(row: type[Question] | type[Proposal], deed: str) -> Beyond:
+    def beyond(call: Call, asked: Any, params: dict[str, str]) -> str | None:
+        found = call.find(row, params["id"])
+        return None if found.session == call.who.session else f"{found.id} {deed} {found.session}."
 
-
-def _proposal(call: Call, asked: Any, params: dict[str, str]) -> str | None:
-    proposal = call.find(Proposal, params["id"])
-    return None if proposal.session == call.who.session else f"{proposal.id} is of {proposal.session}."
+    return beyond
 
 
 def _gate(call: Call, asked: Any, params: dict[str, str]) -> str | None:
@@ -121,11 +117,8 @@ def _add(call: Call, asked: AddTask, params: dict[str, str]) -> str | None:
         return f"{asked.parent}, a task of others, would have to wait for it."
     if asked.batch is not None and asked.batch not in [task.batch for task in held]:
         return f"It would join {asked.batch}."
-    return _larger(call, held, as_globs(asked.scope), asked.budget)
-
-
-def _larger(call: Call, held: Sequence[Task], scope: tuple[str, ...], budget: float | None) -> str | None:
-    if held and not any(is_within(task, scope, budget) for task in held):
+    scope = as_globs(asked.scope)
+    if held and not any(is_within(task, scope, asked.budget) for task in held):
         names = ", ".join(task.id for task in held)
         return f"Its scope or budget would be larger than that of {names}."
     return too_wide(call, held, scheduling.scope_paths(scope))
@@ -229,8 +222,8 @@ def _covers_many(glob: str, root: Path) -> bool:
 
 _BEYOND: dict[str, Beyond] = {
     "session": _session,
-    "question": _question,
-    "proposal": _proposal,
+    "question": _made_by(Question, "was asked by"),
+    "proposal": _made_by(Proposal, "is of"),
     "gate": _gate,
     "comment": _comments,
     "mail": lambda call, asked, params: None,  # to whom a message was sent is a rule of mail itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Annotated
@@ -133,7 +132,12 @@ def ask(call: Call, session: str, asks: Asks, *, task: str | None, run: str | No
     permit = covering(call, asks.tool, asks.about) if asks.wants is Wants.PERMISSION else None
     if permit is not None:
         return _let_through(call, question, permit)
-    alert(call, AlertKind.NEEDS_YOU, told_to_person(question), session, task)
+    if question.wants is Wants.PERMISSION:
+        wants = "wants to" if question.about else "asks for a permission:"
+        told = f"{session} {wants} {_what(question)} (covey answer {question.id} --allow, --always or --deny)"
+    else:
+        told = f"{session} asks: {_what(question)} (covey answer {question.id} TEXT)"
+    alert(call, AlertKind.NEEDS_YOU, told, session, task)
     return question
 
 
@@ -164,12 +168,13 @@ def withdraw(call: Call, run_id: str, why: str, *, keep: bool = True) -> int:
 
 def untold(call: Call) -> list[Question]:
     """Return what was decided, and the open run that asked has not been told; `covey ask` fetches its own at first."""
-    return [each for each in call.tx.untold_questions() if not is_from_shell(each) or _is_late(call, each)]
+    now, found = call.tx.now, call.tx.untold_questions()
+    return [each for each in found if not is_from_shell(each) or (each.ended is not None and now - each.ended > GRACE)]
 
 
 def told(call: Call, question: Question, by: str = COVEY) -> Question:
     """Note that whoever asked knows the answer; a second time changes nothing."""
-    now = call.tx.question(question.id)
+    now = call.tx.get(Question, question.id)
     if now is None or now.told or questions.reply_of(now) is None:
         return now or question
     return call.tx.advance(now, questions.Told(), by)
@@ -177,15 +182,14 @@ def told(call: Call, question: Question, by: str = COVEY) -> Question:
 
 def awaited(call: Call, task_id: str) -> list[Question]:
     """Return what was asked for a task by `covey ask` and nobody has decided: its next run gets the answer."""
-    return [
-        each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and each.state is QuestionState.OPEN
-    ]
+    found = call.tx.unsettled_questions(task=task_id)
+    return [each for each in found if is_from_shell(each) and each.state is QuestionState.OPEN]
 
 
 def answers(call: Call, task_id: str) -> list[Question]:
     """Return what was asked for a task and decided, but reached nobody: its next run is told by its prompt."""
-    decided = [each for each in call.tx.questions_of_task(task_id) if is_from_shell(each) and not each.told]
-    return [each for each in decided if questions.reply_of(each) is not None]
+    found = call.tx.unsettled_questions(task=task_id)
+    return [each for each in found if is_from_shell(each) and questions.reply_of(each) is not None]
 
 
 def quoted(question: Question) -> tuple[str, str]:
@@ -198,10 +202,6 @@ def quoted(question: Question) -> tuple[str, str]:
 def is_from_shell(question: Question) -> bool:
     """Say whether it was asked by `covey ask`, which waits for the answer itself."""
     return question.asks.startswith(questions.FROM_SHELL)
-
-
-def _is_late(call: Call, question: Question) -> bool:
-    return question.ended is not None and call.tx.now - question.ended > GRACE
 
 
 def _known(call: Call, session: str, run: str | None, asks: Asks) -> Question | None:
@@ -234,15 +234,6 @@ def _is_whole(question: Question) -> bool:
     return not question.about.endswith(_CUT) and _REMOVED not in question.about
 
 
-def told_to_person(question: Question) -> str:
-    """Return what a person is told of a question, and how to answer it."""
-    if question.wants is Wants.PERMISSION:
-        how = f"covey answer {question.id} --allow, --always or --deny"
-        wants = "wants to" if question.about else "asks for a permission:"
-        return f"{question.session} {wants} {_what(question)} ({how})"
-    return f"{question.session} asks: {_what(question)} (covey answer {question.id} TEXT)"
-
-
 def _what(question: Question) -> str:
     if question.wants is Wants.PERMISSION and question.about:
         deed = {permits.SHELL: "run", permits.PUSH: "push to"}.get(question.tool, f"use {question.tool}:")
@@ -254,9 +245,7 @@ def covering(call: Call, tool: str, about: str) -> Permit | None:
     """Return the permit that allows something, None if there is none."""
     if not tool:
         return None
-    found: Iterator[Permit] = (
-        permit for permit in call.tx.live_permits() if permits.covers(permit.tool, permit.about, tool, about)
-    )
+    found = (each for each in call.tx.permits() if permits.covers(each.tool, each.about, tool, about))
     return next(found, None)
 
 
@@ -295,7 +284,7 @@ def ask_person(call: Call, asked: AskQuestion) -> QuestionRow:
     text = prose(asked.text, "The question", TEXT).strip()
     if not text:
         raise Invalid("The question is empty.")
-    for before in call.tx.questions_unsettled(name):
+    for before in call.tx.unsettled_questions(session=name):
         if is_from_shell(before) and (before.text, before.task) == (text, task):
             return QuestionRow.of(before)
     asks = Asks(text, wants=Wants.ANSWER, choices=tuple(asked.choices))
@@ -372,8 +361,7 @@ def _narrowed(question: Question, about: str | None) -> str:
 @verb("permit.list", "GET /api/permits", ListPermits, list[PermitRow], may=SHARED)
 def list_permits(call: Call, asked: ListPermits) -> list[PermitRow]:
     """List what every agent may do here without asking; with `all`, also what was revoked."""
-    found = call.tx.all_permits() if asked.all else call.tx.live_permits()
-    return [PermitRow.of(permit) for permit in found]
+    return [PermitRow.of(permit) for permit in call.tx.permits(revoked=asked.all)]
 
 
 @verb("permit.grant", "POST /api/permits", GrantPermit, PermitRow, may=OWNER_ONLY, status=201)
@@ -385,18 +373,12 @@ def grant(call: Call, asked: GrantPermit) -> PermitRow:
     if about != asked.about.strip():
         raise Invalid("A permit cannot have a secret in it.")
     if asked.tool == permits.PUSH:
-        _check_push(about)
+        _, *refs = about.split() or [""]
+        if not refs:
+            hint = 'covey permit grant --tool push "origin feature/*"'
+            raise Invalid("A permit to push names a remote and what of it.", hint=hint)
+        pushes.check(ref.removeprefix(pushes.DELETED) for ref in refs)
     return PermitRow.of(_grant(call, asked.tool, about, call.actor(None)))
-
-
-def _check_push(about: str) -> None:
-    """Refuse a permit to push anywhere, or with patterns that make no sense."""
-    words = about.split()
-    if len(words) < 2:
-        raise Invalid(
-            "A permit to push names a remote and what of it.", hint='covey permit grant --tool push "origin feature/*"'
-        )
-    pushes.check(word.removeprefix(pushes.DELETED) for word in words[1:])
 
 
 @verb("permit.revoke", "POST /api/permits/{id}/revoke", Nothing, PermitRow, may=OWNER_ONLY)
@@ -410,7 +392,7 @@ def revoke(call: Call, asked: Nothing, id: str) -> PermitRow:
 
 def _grant(call: Call, tool: str, about: str, by: str) -> Permit:
     """Return the permit for something, made if there is none, and let through all that waits for it."""
-    same = next((permit for permit in call.tx.live_permits() if (permit.tool, permit.about) == (tool, about)), None)
+    same = next((permit for permit in call.tx.permits() if (permit.tool, permit.about) == (tool, about)), None)
     if same is not None:
         return same
     permit = call.tx.begin(Permit, permits.Granted(tool=tool, about=about), by)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from covey.app.context import Call, Context
 from covey.app.verbs import Verb
 from covey.core import rate_limits
@@ -12,7 +14,7 @@ from covey.errors import TooMany
 
 DAY_S = 24 * 3600.0
 _LATER = "Wait a minute; [limits] in covey.toml says how much a session may do in one."
-_PATHS = 16
+PATHS_A_HOOK = 16
 """Paths of a hook that count as much as another hook."""
 
 
@@ -22,15 +24,11 @@ def spend(context: Context, session: str, verb: Verb, size: int) -> None:
     wanted = [("changes", 1.0, config.changes), ("kilobytes", size / 1024, config.kilobytes)]
     if verb.name == "mail.send":
         wanted.append(("messages", 1.0, config.messages))
-    _spend(context, session, wanted)
+    take(context, session, wanted)
 
 
-def spend_hook(context: Context, session: str, paths: int = 0) -> None:
-    """Count what a hook of a session lets us write down, or refuse it: an agent can say that it wrote any file."""
-    _spend(context, session, [("hooks", 1.0 + paths // _PATHS, context.config.limits.changes)])
-
-
-def _spend(context: Context, session: str, wanted: list[tuple[str, float, int]]) -> None:
+def take(context: Context, session: str, wanted: list[tuple[str, float, int]]) -> None:
+    """Count what a session does, each by its name, how much it is and how much may be in a minute, or refuse all."""
     at = context.pulses.clock.now().awake
     taken: dict[tuple[str, str], rate_limits.Allowance] = {}
     for what, amount, most in wanted:
@@ -43,39 +41,33 @@ def _spend(context: Context, session: str, wanted: list[tuple[str, float, int]])
 
 def check_tasks(call: Call) -> None:
     """Refuse a session more open tasks than it may have added."""
-    if (session := _limited(call)) is None:
-        return
-    most = call.context.config.limits.open_tasks
-    if call.tx.count_open_added_by(session) >= most:
+    session, most = call.who.session, call.context.config.limits.open_tasks
+    if _is_limited(session) and call.tx.count_open_added_by(session) >= most:
         hint = "covey task drop ID takes one back that nobody took."
         raise TooMany(f"{session} has added {most:,} tasks that are not done.", hint=hint)
 
 
 def check_notes(call: Call, task: Task) -> None:
     """Refuse a session more notes on one task than there may be."""
-    most = call.context.config.limits.notes
-    if (session := _limited(call)) is not None and sum(note.by == session for note in task.notes) >= most:
+    session, most = call.who.session, call.context.config.limits.notes
+    if _is_limited(session) and sum(note.by == session for note in task.notes) >= most:
         raise TooMany(f"{session} has written {most:,} notes on {task.id}.", hint="Say the rest when you hand it in.")
 
 
 def check_messages(call: Call) -> None:
     """Refuse a session more messages that nobody has read than it may send in a day: what nobody reads ends no mail."""
-    if (session := _limited(call)) is None:
-        return
-    most = call.context.config.limits.unread
-    if call.tx.count_unread_from(session, call.tx.now - DAY_S, most) >= most:
+    session, most = call.who.session, call.context.config.limits.unread
+    if _is_limited(session) and call.tx.count_unread_from(session, call.tx.now - DAY_S, most) >= most:
         said = f"{session} has sent {most:,} messages within a day that nobody has read."
         raise TooMany(said, hint="Wait until they are read.")
 
 
 def check_leases(call: Call) -> None:
     """Refuse a session more leases at once than it may have; those that come with a task do not count."""
-    if (session := _limited(call)) is None:
-        return
-    most = call.context.config.leases.max_held
-    if sum(lease.origin is Origin.HAND for lease in call.tx.open_leases(session)) >= most:
+    session, most = call.who.session, call.context.config.leases.max_held
+    if _is_limited(session) and sum(lease.origin is Origin.HAND for lease in call.tx.open_leases(session)) >= most:
         raise TooMany(f"{session} has {most:,} leases.", hint="Give some back: covey lease give ID.")
 
 
-def _limited(call: Call) -> str | None:
-    return None if call.who.session == COVEY else call.who.session
+def _is_limited(session: str | None) -> TypeGuard[str]:
+    return session not in (None, COVEY)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from enum import StrEnum
+from typing import TypeVar
 
 from covey.values import dataclass
 
@@ -150,18 +152,21 @@ class Kept:
     name: str
     at: float
     size: int
-    is_known: bool = True
+    is_known: bool = field(default=True, kw_only=True)
     """Its task is known."""
-    is_open: bool = False
+    is_open: bool = field(default=False, kw_only=True)
     """That task has not ended."""
 
 
-def past_age_or_size(found: Iterable[Kept], *, keep_days: float, keep_megabytes: float, now: float) -> list[Kept]:
+K = TypeVar("K", bound=Kept)
+
+
+def past_age_or_size(found: Iterable[K], *, keep_days: float, keep_megabytes: float, now: float) -> list[K]:
     """Return what is too old, and then the oldest of what is too much."""
     return _oldest_beyond(sorted(found, key=_age), keep_megabytes, lambda each: now - each.at > keep_days * DAY_S)
 
 
-def transcripts_past(found: Iterable[Kept], *, keep_days: float, keep_megabytes: float, now: float) -> list[Kept]:
+def transcripts_past(found: Iterable[K], *, keep_days: float, keep_megabytes: float, now: float) -> list[K]:
     """Return the old transcripts of tasks that nobody knows, and then the oldest of what is too much.
 
     Those of ended tasks go before any of an open one.
@@ -189,7 +194,7 @@ def _age(each: Kept) -> tuple[float, str]:
     return each.at, each.name
 
 
-def _oldest_beyond(order: Sequence[Kept], keep_megabytes: float, is_past: Callable[[Kept], bool]) -> list[Kept]:
+def _oldest_beyond(order: Sequence[K], keep_megabytes: float, is_past: Callable[[K], bool]) -> list[K]:
     """Return what has had its time, and the first of the others until the rest fits."""
     past = [each for each in order if is_past(each)]
     rest = [each for each in order if not is_past(each)]

@@ -206,7 +206,7 @@ class Attendant:
         await self.spend(run, watched)
 
     async def _keep_questions(self, run: Run, heard: RunState) -> None:
-        asked = await self.runtime.read(lambda call: call.tx.questions_of_run(run.id))
+        asked = await self.runtime.read(lambda call: call.tx.find_questions(run=run.id))
         known = {one.asks: one for one in asked}
         new = {key: asks for key, asks in heard.asks.items() if key not in known}
         gone = [one for key, one in known.items() if key in heard.answered and one.state is Asked.OPEN]

@@ -9,7 +9,7 @@ from typing import Any
 
 from covey.core.board.tasks import Added, Edited
 from covey.core.events import Event, digest
-from covey.core.nouns import NAMES, Payload, Row, first, noun_of
+from covey.core.nouns import NAMES, Payload, Row, noun_of
 from covey.store.engine import rows
 from covey.store.engine.rows import Change
 from covey.store.engine.transaction import Head, R, Transaction, parts, where
@@ -52,9 +52,10 @@ class Log(Transaction):
 
     def begin(self, row: type[R], event: Payload, by: str) -> R:
         """Write the row that an event begins, under a name of its own, and the event."""
-        seq = self.next_seq
-        name = f"{noun_of(row).name}-{seq}"
-        return self.record(by, name, event, None, first(row, name, seq, event, self.now, by))
+        noun, seq = noun_of(row), self.head.seq + 1
+        name = f"{noun.name}-{seq}"
+        assert noun.first is not None
+        return self.record(by, name, event, None, noun.first(name, seq, event, self.now, by))
 
     def advance(self, row: R, event: Payload, by: str) -> R:
         """Write a row as it is after one more event, and the event."""
@@ -126,13 +127,9 @@ class Log(Transaction):
         found = [Event(*row) for row in self.db.rows(sql, (*values, limit))]
         return found[::-1] if newest else found
 
-    def last_event_of(self, actor: str) -> Event | None:
-        """Return what an actor did last."""
-        return next(iter(self.events(actor=actor, limit=1, newest=True)), None)
-
-    def last_event(self, subject: str, kind: str) -> Event | None:
-        """Return the last event of a kind that happened to something."""
-        return next(iter(self.events(subject=subject, kind=kind, limit=1, newest=True)), None)
+    def last_event(self, subject: str | None = None, kind: str | None = None, actor: str | None = None) -> Event | None:
+        """Return the last event of a kind that happened to something, or what an actor did last."""
+        return next(iter(self.events(subject=subject, kind=kind, actor=actor, limit=1, newest=True)), None)
 
     def first_since(self, moment: float) -> int:
         """Return the number of the first event that is not before a time, found without reading those before it."""

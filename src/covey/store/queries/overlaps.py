@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from covey.core.overlaps import HotFile, Overlap, OverlapLevel
-from covey.store.engine.transaction import Transaction
+from covey.store.engine.transaction import Transaction, where
 
 
 class Overlaps(Transaction):
     """What is found of overlaps and hot files."""
 
-    def hot_files(self) -> list[HotFile]:
-        """Return the files that nobody declared cool, those that collided last first."""
-        return self.find(HotFile, "WHERE cooled IS NULL ORDER BY last DESC, path")
+    def hot_files(self, *, cooled: bool = False) -> list[HotFile]:
+        """Return the files that are hot, or were before somebody declared them cool, those that collided last first."""
+        return self.find(HotFile, f"{'' if cooled else 'WHERE cooled IS NULL '}ORDER BY last DESC, path")
 
-    def all_hot_files(self) -> list[HotFile]:
-        """Return the files that are or were hot."""
-        return self.find(HotFile, "")
-
-    def open_overlaps(self) -> list[Overlap]:
-        """Return the overlaps that there are."""
-        return self.find(Overlap, "WHERE gone IS NULL ORDER BY id")
-
-    def open_conflicts(self) -> list[Overlap]:
-        """Return the branches that cannot be merged with each other."""
-        return self.find(Overlap, "WHERE gone IS NULL AND level = ? ORDER BY id", (OverlapLevel.CONFLICT,))
+    def open_overlaps(self, level: OverlapLevel | None = None) -> list[Overlap]:
+        """Return the overlaps that there are, of one level or of all."""
+        clause, values = where([("level = ?", level)], "gone IS NULL")
+        return self.find(Overlap, f"{clause}ORDER BY id", values)
 
     def overlaps_since(self, moment: float) -> list[Overlap]:
         """Return the overlaps that have changed since a time."""

@@ -68,13 +68,9 @@ class People(Transaction):
         clause, values = where([("session = ?", session)], "state = 'open'")
         return self.find(Proposal, f"{clause}ORDER BY ordinal LIMIT ?", (*values, limit))
 
-    def joined_devices(self) -> list[Device]:
-        """Return the devices that ever joined, the oldest first."""
-        return self.find(Device, "WHERE joined IS NOT NULL ORDER BY ordinal")
-
-    def unrevoked_devices(self) -> list[Device]:
-        """Return the devices that were not sent away, the oldest first."""
-        return self.find(Device, "WHERE revoked IS NULL ORDER BY ordinal")
+    def devices(self) -> list[Device]:
+        """Return the devices that were ever invited, the oldest first."""
+        return self.find(Device, "ORDER BY ordinal")
 
     def device_of_code(self, digest: str) -> Device | None:
         """Return the device that was invited last with the code of this hash."""
@@ -91,13 +87,11 @@ class People(Transaction):
 
     # Questions and permits
 
-    def question(self, question_id: str) -> Question | None:
-        """Return a question."""
-        return self.get(Question, question_id)
-
-    def find_questions(self, *, state: str | None, session: str | None, limit: int) -> list[Question]:
+    def find_questions(
+        self, *, state: str | None = None, session: str | None = None, run: str | None = None, limit: int = -1
+    ) -> list[Question]:
         """Return the newest questions that fit, in the order in which they were asked."""
-        clause, values = where([("state = ?", state), ("session = ?", session)])
+        clause, values = where([("state = ?", state), ("session = ?", session), ("run = ?", run)])
         return self.find(Question, f"{clause}ORDER BY ordinal DESC LIMIT ?", (*values, limit))[::-1]
 
     def questions_named(self, session: str, run: str | None, asks: str) -> list[Question]:
@@ -127,29 +121,16 @@ class People(Transaction):
         where = f"WHERE run IN ({runs}) AND state IN ('answered', 'expired') AND told = 0"
         return self.find(Question, f"{where} ORDER BY ordinal")
 
-    def questions_unsettled(self, session: str) -> list[Question]:
-        """Return the questions of a session that are open, or whose answer it has not been told."""
-        where = "WHERE session = ? AND state <> 'withdrawn' AND told = 0"
-        return self.find(Question, f"{where} ORDER BY ordinal", (session,))
-
-    def questions_of_task(self, task: str) -> list[Question]:
-        """Return the questions for a task that are open, or whose answer nobody was told."""
-        where = "WHERE task = ? AND state <> 'withdrawn' AND told = 0"
-        return self.find(Question, f"{where} ORDER BY ordinal", (task,))
+    def unsettled_questions(self, *, session: str | None = None, task: str | None = None) -> list[Question]:
+        """Return the questions of a session, or for a task, that are open, or whose answer nobody was told."""
+        clause, values = where([("session = ?", session), ("task = ?", task)], "state <> 'withdrawn' AND told = 0")
+        return self.find(Question, f"{clause}ORDER BY ordinal", values)
 
     def last_question(self, session: str, task: str | None, tool: str, about: str) -> Question | None:
         """Return what a session asked last for a task about one thing, None if it never did."""
         where = "WHERE session = ? AND task IS ? AND tool = ? AND about = ? ORDER BY ordinal DESC LIMIT 1"
         return self.first(Question, where, (session, task, tool, about))
 
-    def live_permits(self) -> list[Permit]:
-        """Return what is allowed, the oldest first."""
-        return self.find(Permit, "WHERE revoked IS NULL ORDER BY ordinal")
-
-    def questions_of_run(self, run: str) -> list[Question]:
-        """Return all that a run has asked, the oldest first."""
-        return self.find(Question, "WHERE run = ? ORDER BY ordinal", (run,))
-
-    def all_permits(self) -> list[Permit]:
-        """Return what is or was allowed, the oldest first."""
-        return self.find(Permit, "ORDER BY ordinal")
+    def permits(self, *, revoked: bool = False) -> list[Permit]:
+        """Return what is allowed, or was as well, the oldest first."""
+        return self.find(Permit, f"{'' if revoked else 'WHERE revoked IS NULL '}ORDER BY ordinal")
