@@ -31,7 +31,7 @@ export type Meetings = rest.Conflicts;
 export type LogRow = rest.TrailRow;
 
 /** One thing that waits for a person. In a list, `within` is the group that it is a member of. */
-export type InboxItem = rest.InboxRow & { within?: string; isSaid?: boolean };
+export type InboxItem = rest.InboxItem & { within?: string; isSaid?: boolean };
 
 /** Several things that wait for a person for the same reason. */
 export interface InboxGroup {
@@ -371,7 +371,7 @@ export interface StoryDay {
 }
 
 /** A part of a session's time. */
-export type Span = Pick<rest.SpanRow, "at" | "until"> & { state: string; evidence?: string | null };
+export type Span = Pick<rest.Span, "at" | "until"> & { state: string; evidence?: string | null };
 
 // Widgets
 

@@ -335,7 +335,10 @@ class Mailing:
         speaks = traits.speaks
         # A script gets no prompt: it looks for its mail itself.
         has_prompt = not traits.script and has_its_prompt(run, heard, seen, speaks=speaks)
-        if memory.facts and (has_prompt or is_kept(heard)):  # before its mail, which may tell of newer ones
+        # A conversation holds its prompt although no model answered if it asked one, and says that it was refused.
+        # Whoever takes it up again sends the prompt with it; if it cannot be taken up, all is told anew.
+        is_kept = heard.asked > 0 and heard.failed is not None
+        if memory.facts and (has_prompt or is_kept):  # before its mail, which may tell of newer ones
             told, memory.facts = memory.facts, ()
             await self.runtime.write(lambda call: life.heard(call, run, told))
         if (memory.prompt or memory.answers) and has_prompt:
@@ -419,14 +422,6 @@ def has_its_prompt(run: Run, heard: RunState, seen: Observation, *, speaks: bool
         did = heard.last_call is not None or heard.result is not None
         return did or bool(heard.bill.calls or heard.asks or heard.answered)
     return seen.size > 0 or _ended_itself(run, seen)
-
-
-def is_kept(heard: RunState) -> bool:
-    """Say whether a conversation holds its prompt although no model answered: it asked one, and says it was refused.
-
-    Whoever takes such a conversation up again sends the prompt with it; if it cannot be taken up, all is told anew.
-    """
-    return heard.asked > 0 and heard.failed is not None
 
 
 def _ended_itself(run: Run, seen: Observation) -> bool:

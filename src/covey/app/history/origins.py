@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from covey.app.context import Call
 from covey.app.shapes.forms import Asked, Nothing
 from covey.app.verbs import verb
-from covey.core.events import FIRST, Event, Forgotten, Imported
+from covey.core.events import FIRST, Event, Forgotten, Imported, Pruned
 from covey.core.history.origins import Line, follow
 from covey.core.people.rights import OWNER_ONLY
 from covey.errors import Invalid, NotFound, Refused
@@ -51,13 +51,6 @@ class ForgetOrigin(Asked, frozen=True, kw_only=True):
     log: LogId
 
 
-class ForgetAnswer(Struct, frozen=True):
-    """The log that is forgotten, and how many events of it were removed."""
-
-    log: str
-    events: int
-
-
 class Origin(Struct, frozen=True, kw_only=True):
     """An imported log: its last event, that event's hash, and how many events are new by this import."""
 
@@ -65,13 +58,6 @@ class Origin(Struct, frozen=True, kw_only=True):
     seq: int
     hash: str
     events: int
-
-
-class PruneAnswer(Struct, frozen=True):
-    """How many long texts were removed, and their size in bytes; none says that nothing is left to remove."""
-
-    blobs: int
-    size: int
 
 
 @verb("log.import", "POST /api/log/import", ImportOrigin, Origin, may=OWNER_ONLY, long=True)
@@ -119,22 +105,21 @@ def _told(tx: Tx, log: str) -> int:
     return told
 
 
-@verb("log.forget", "POST /api/log/forget", ForgetOrigin, ForgetAnswer, may=OWNER_ONLY, long=True)
-def forget_origin(call: Call, asked: ForgetOrigin) -> ForgetAnswer:
+@verb("log.forget", "POST /api/log/forget", ForgetOrigin, Forgotten, may=OWNER_ONLY, long=True)
+def forget_origin(call: Call, asked: ForgetOrigin) -> Forgotten:
     """Remove an imported log with all its events, so that it can be taken in anew; never this project's own."""
     tx = call.tx
     if asked.log == tx.head.log:
         raise Refused(f"{asked.log} is this project's own log, which is always kept whole.")
     if tx.end_of_origin(asked.log) is None:
         raise NotFound(f"There is no imported log {asked.log}.", hint="covey log import takes it in.")
-    events = tx.drop_origin(asked.log)
-    tx.append(call.actor(None), asked.log, Forgotten(asked.log, events))
-    return ForgetAnswer(asked.log, events)
+    forgotten = Forgotten(asked.log, tx.drop_origin(asked.log))
+    tx.append(call.actor(None), asked.log, forgotten)
+    return forgotten
 
 
-@verb("log.prune", "POST /api/log/prune", Nothing, PruneAnswer, may=OWNER_ONLY, long=True)
-def prune(call: Call, asked: Nothing) -> PruneAnswer:
+@verb("log.prune", "POST /api/log/prune", Nothing, Pruned, may=OWNER_ONLY, long=True)
+def prune(call: Call, asked: Nothing) -> Pruned:
     """Remove long texts of ended tasks and old mail whose time is over; ask until none is left."""
     keep = call.context.config.log
-    pruned = prune_texts(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
-    return PruneAnswer(0, 0) if pruned is None else PruneAnswer(pruned.blobs, pruned.size)
+    return prune_texts(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes) or Pruned(0, 0)

@@ -91,7 +91,9 @@ def why(call: Call, asked: AskWhy) -> LineWhy:
 
     A session is told of its own runs only.
     """
-    merge, task = _work(call, asked)
+    merge = None if asked.merge is None else call.tx.get(Merge, asked.merge)
+    task = call.tx.task(merge.task if merge is not None else asked.task or "")
+    merge = merge or (None if task is None else call.tx.last_merge(task.id))
     landing = None if merge is None or merge.landing is None else call.tx.landing(merge.landing)
     gate = None if landing is None or landing.gate is None else call.tx.get(Gate, landing.gate)
     run, passage = (None, None) if task is None else _written(call, task, merge, asked)
@@ -108,26 +110,15 @@ def why(call: Call, asked: AskWhy) -> LineWhy:
     )
 
 
-def _work(call: Call, asked: AskWhy) -> tuple[Merge | None, Task | None]:
-    """Return the merge and the task that brought a line, as far as they are known."""
-    merge = None if asked.merge is None else call.tx.get(Merge, asked.merge)
-    task = call.tx.task(merge.task if merge is not None else asked.task or "")
-    return merge or (None if task is None else call.tx.last_merge(task.id)), task
-
-
 def _written(call: Call, task: Task, merge: Merge | None, asked: AskWhy) -> tuple[runs.Run | None, Passage | None]:
     """Return the run that wrote a line and the place where it did; if none tells, the last run that can have."""
-    tried = [run for run in _runs(call, task.id, merge) if call.who.session in (None, run.session)]
+    own = [run for run in call.tx.last_runs("task", task.id, RUNS) if call.who.session in (None, run.session)]
+    tried = [run for run in own if merge is None or run.begun <= merge.queued]
     for run in tried:
         passage = _passage(call, run, asked)
         if passage is not None:
             return run, passage
     return next(iter(tried), None), None
-
-
-def _runs(call: Call, task: str, merge: Merge | None) -> list[runs.Run]:
-    """Return the runs for a task that can have written what a merge brought, the newest first."""
-    return [run for run in call.tx.last_runs("task", task, RUNS) if merge is None or run.begun <= merge.queued]
 
 
 def _model(call: Call, run: runs.Run) -> str | None:

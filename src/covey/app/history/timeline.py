@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from msgspec import Struct
 
@@ -12,7 +14,7 @@ from covey.app.verbs import verb
 from covey.core.fleet.runs import Outcome
 from covey.core.fleet.sessions import SessionState
 from covey.core.history.activity import first_line
-from covey.core.history.timeline import Doing, Span, Turn, strip
+from covey.core.history.timeline import Span, Turn, strip
 from covey.core.people.rights import OWNER_ONLY
 from covey.errors import Invalid
 from covey.store.tx import Tx
@@ -34,15 +36,6 @@ class ListStrips(Asked, frozen=True, kw_only=True):
     session: Name | None = None
 
 
-class SpanRow(Struct, frozen=True, kw_only=True):
-    """What a session did from one time until another."""
-
-    at: float
-    until: float
-    state: Doing
-    evidence: str | None
-
-
 class StripRun(Struct, frozen=True, kw_only=True):
     """A run that was under way in the time; one that has not ended has no `until`."""
 
@@ -57,7 +50,7 @@ class StripRow(Struct, frozen=True, kw_only=True):
     """One session over the time: at most 500 spans, with gaps where there was no such session, and its last runs."""
 
     session: str
-    spans: list[SpanRow]
+    spans: list[Span]
     runs: list[StripRun]
 
 
@@ -93,12 +86,11 @@ def _row(tx: Tx, session: str, part: range, since: float, until: float, away: li
         StripRun(run=run.id, task=run.task, at=run.begun, until=run.ended, outcome=run.outcome)
         for run in tx.runs_between(session, since, until, RUNS)
     ]
-    return StripRow(session=session, spans=[_span(span) for span in strip(turns, since, until, away)], runs=runs)
-
-
-def _span(span: Span) -> SpanRow:
-    evidence = None if span.evidence is None else first_line(span.evidence, EVIDENCE)
-    return SpanRow(at=span.at, until=span.until, state=span.state, evidence=evidence)
+    spans = [
+        span if span.evidence is None else replace(span, evidence=first_line(span.evidence, EVIDENCE))
+        for span in strip(turns, since, until, away)
+    ]
+    return StripRow(session=session, spans=spans, runs=runs)
 
 
 def _turn(time: float, kind: str, data: str) -> Turn:

@@ -151,15 +151,12 @@ def plain(output: Output, reader: Reader, since: int, size: int, *, alive: bool)
 
 def worded(text: str, reader: Reader) -> str:
     """Return printed lines; those in covey's own words become what a transcript says."""
-    transcript = Transcript()
-    return "".join(_worded(line, reader, transcript) for line in text.splitlines(keepends=True))
-
-
-def _worded(line: str, reader: Reader, transcript: Transcript) -> str:
-    signals = reader(line) if line.startswith("{") else []
-    if not signals or any(isinstance(signal, Said) for signal in signals):
-        return line
-    return "".join(f"{each}\n" for each in transcript.take(signals))
+    transcript, lines = Transcript(), list[str]()
+    for line in text.splitlines(keepends=True):
+        signals = reader(line) if line.startswith("{") else []
+        is_plain = not signals or any(isinstance(signal, Said) for signal in signals)
+        lines += [line] if is_plain else [f"{each}\n" for each in transcript.take(signals)]
+    return "".join(lines)
 
 
 def _same(one: str, other: str) -> int:
@@ -186,14 +183,11 @@ def _whole(data: bytes, following: int) -> tuple[bytes, int]:
         return data[:-1], following - 1
     for cut in range(1, min(4, len(data) + 1)):
         if data[-cut] & 0xC0 == 0xC0:
-            return (data[:-cut], following - cut) if cut < _length(data[-cut]) else (data, following)
+            length = 4 if data[-cut] >= 0xF0 else 3 if data[-cut] >= 0xE0 else 2
+            return (data[:-cut], following - cut) if cut < length else (data, following)
         if data[-cut] < 0x80:
             break
     return data, following
-
-
-def _length(first: int) -> int:
-    return 4 if first >= 0xF0 else 3 if first >= 0xE0 else 2
 
 
 def readable(output: Output, reader: Reader, since: int, size: int, *, alive: bool) -> tuple[str, int]:

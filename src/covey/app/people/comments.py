@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
 
 from covey.app.board.task_changes import change, step
 from covey.app.context import Call, find
 from covey.app.merging.review import locate, main_of, where_work_is
 from covey.app.merging.sendback import free_if_author_gone
 from covey.app.people.mail import why_it_waits
-from covey.app.shapes.forms import Nothing
-from covey.app.shapes.people.comments import (
-    CommentRow,
-    EditComment,
-    ListComments,
-    SendComments,
-    SentComments,
-    WriteComment,
-)
+from covey.app.shapes.forms import Answered, Asked, Commit, Nothing, Path, TaskId
 from covey.app.verbs import verb
 from covey.core.board import tasks
 from covey.core.board.tasks import Status, Task
@@ -43,6 +37,87 @@ WAITS = (Status.REVIEW, Status.MERGING, Status.BLOCKED)
 """Where work stands that can be sent back."""
 
 Found = tuple[Place, int | None]
+Said = Annotated[str, Meta(min_length=1, max_length=16_384)]
+Number = Annotated[int, Meta(ge=1, le=2**31)]
+CommentId = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class ListComments(Asked, frozen=True, kw_only=True):
+    """Those of one task, or all drafts; `tip` and `base`: where their lines are in these, not in its own work."""
+
+    task: TaskId | None = None
+    tip: Commit | None = None
+    base: Commit | None = None
+
+
+class WriteComment(Asked, frozen=True, kw_only=True):
+    """A draft: on a line of a file as it is, or with `side` old was, in a commit; else on the file, or on it all.
+
+    `quote` is the line, for one that is not committed yet. A line of a commit that is not the task's own, such as that
+    of several tasks together, is carried to its work.
+    """
+
+    task: TaskId
+    text: Said
+    path: Path | None = None
+    side: Side = Side.NEW
+    line: Number | None = None
+    lines: Annotated[int, Meta(ge=1, le=10_000)] = 1
+    commit: Commit | None = None
+    quote: Annotated[str, Meta(max_length=4096)] | None = None
+
+
+class EditComment(Asked, frozen=True, kw_only=True):
+    """What a draft says now."""
+
+    text: Said
+
+
+class SendComments(Asked, frozen=True, kw_only=True):
+    """Which drafts on a task, else all of them, with some words; `back`: the work goes back to its author with them."""
+
+    task: TaskId
+    ids: Annotated[list[CommentId], Meta(max_length=1000)] | None = None
+    text: Annotated[str, Meta(max_length=16_384)] = ""
+    back: bool = False
+
+
+class CommentRow(Answered, frozen=True, kw_only=True):
+    """A comment, where its line is by now (`place`, `now`), and whether its reader has it (`state`)."""
+
+    id: str
+    task: str
+    author: str
+    text: str
+    commit: str | None
+    path: str | None
+    side: Side
+    line: int | None
+    lines: int
+    quote: str
+    written: float
+    edited: float | None
+    sent: float | None
+    to: str | None
+    message: str | None
+    back: bool
+    place: Place | None
+    now: int | None
+    state: str
+    delivered: float | None
+    read: float | None
+    acked: float | None
+
+
+class SentComments(Struct, frozen=True, kw_only=True):
+    """What became of comments that were sent: to whom, in which messages, and why they wait, if they do."""
+
+    task: str
+    status: Status
+    to: str | None
+    messages: list[str]
+    waits: str | None
+    comments: list[CommentRow]
 
 
 # Looking

@@ -9,7 +9,7 @@ from covey.app.context import Call
 from covey.app.merging.merge_reasons import line_of, look
 from covey.app.people import proposals
 from covey.app.people.proposals import ProposalRow, ProposedChange
-from covey.app.shapes.forms import Answered, Nothing
+from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.board.tasks import Status, Task
 from covey.core.board.waiting import Cause
@@ -29,42 +29,10 @@ TEXT = 4000
 """Characters of a message that are shown in place."""
 
 
-class InboxRow(Answered, frozen=True, kw_only=True):
-    """One thing that waits for a person; what several ask alike is one, with all their `ids` and `sessions`.
-
-    `ids` are what a decision is sent to: questions, a task, a merge, sessions, a message; none for the queue and the
-    settings. `until` is when it is decided without a person. Items of one `kind` with the same `cause`, if it is not
-    empty, are of one making and can be decided together; `parts` are those who ask the same, each answered alone.
-    A merge that is `untested` waits for an approval, and no review; `why` is why a merge waits, if that is known.
-    """
-
-    key: str
-    kind: InboxKind
-    cause: str
-    title: str
-    text: str
-    untested: bool
-    why: str
-    session: str | None
-    task: str | None
-    since: float
-    until: float | None
-    ids: tuple[str, ...]
-    sessions: tuple[str, ...]
-    tasks: tuple[str, ...]
-    parts: tuple[inbox.Part, ...]
-    tool: str
-    about: str
-    rule: str
-    allows: str
-    choices: tuple[str, ...]
-    decisions: tuple[str, ...]
-
-
-@verb("inbox.list", "GET /api/inbox", Nothing, list[InboxRow], may=OWNER_ONLY)
-def list_inbox(call: Call, asked: Nothing) -> list[InboxRow]:
+@verb("inbox.list", "GET /api/inbox", Nothing, list[InboxItem], may=OWNER_ONLY)
+def list_inbox(call: Call, asked: Nothing) -> list[InboxItem]:
     """List what waits for a person, the oldest first: questions, blocked tasks, merges, stuck sessions and more."""
-    return [InboxRow.of(item) for item in inbox.together(_items(call))]
+    return inbox.together(_items(call))
 
 
 def _items(call: Call) -> Iterator[InboxItem]:

@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from covey.app.board.requests import as_globs, is_within
 from covey.app.context import Call, find
 from covey.app.shapes.board.claims import Held
 from covey.app.shapes.board.tasks import AddTask, EditTask
 from covey.app.shapes.leases import TakeLease
-from covey.app.shapes.people.comments import ListComments
 from covey.app.verbs import Verb
 from covey.core import globs
 from covey.core.board import scheduling
@@ -27,6 +26,9 @@ from covey.core.people.proposals import Proposal
 from covey.core.people.questions import Question
 from covey.core.people.rights import Asker, May
 from covey.errors import Denied
+
+if TYPE_CHECKING:
+    from covey.app.people.comments import ListComments
 
 _NAMED = 5
 """Globs that a sentence names."""

@@ -55,29 +55,29 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class InboxItem:
-    """One thing that waits for a person; items with the same key are the same thing, asked by several."""
+    """One thing that waits for a person; what several ask alike is one, with all their `ids` and `sessions`.
+
+    `ids` are what a decision is sent to: questions, a task, a merge, sessions, a message; none for the queue and the
+    settings. `until` is when it is decided without a person. Items of one `kind` with the same `cause`, if it is not
+    empty, are of one making and can be decided together; `parts` are those who ask the same, each answered alone.
+    A merge that is `untested` waits for an approval, and no review; `why` is why a merge waits, if that is known.
+    """
 
     key: str
     kind: InboxKind
     cause: str = ""
-    """What lies behind it: items of one kind with the same cause can be decided together. Empty: its own."""
     title: str
     text: str = ""
     untested: bool = False
-    """A merge that nobody tests: it waits for an approval, and not for a review."""
     why: str = ""
-    """Why a merge waits for that, if there is more to say."""
     session: str | None = None
     task: str | None = None
     since: float
     until: float | None = None
-    """When it is decided without a person."""
     ids: tuple[str, ...] = ()
-    """What a decision is sent to, one after the other."""
     sessions: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
-    """Who asks this, each alone, if one can be answered without the others."""
     tool: str = ""
     about: str = ""
     rule: str = ""
@@ -97,6 +97,8 @@ def of_question(question: Question) -> InboxItem:
     """Return an open question as an item; the same question of others has the same key."""
     permission = question.wants is Wants.PERMISSION
     offer = offered(question.tool, question.about) if permission else None
+    # Without a tool there is nothing to allow for ever.
+    decisions = ANSWER if not permission else PERMISSION if question.tool else (Decision.ALLOW, Decision.DENY)
     what = (question.tool, question.about or question.text) if permission else (question.text, *question.choices)
     return InboxItem(
         **_asked_by(question.id, question.session, question.task, question.asked, question.until),
@@ -110,7 +112,7 @@ def of_question(question: Question) -> InboxItem:
         rule="" if offer is None else offer.rule,
         allows="" if offer is None else offer.allows,
         choices=question.choices,
-        decisions=tuple(map(str, _decisions(question))),
+        decisions=tuple(map(str, decisions)),
     )
 
 
@@ -125,12 +127,6 @@ def _wish(question: Question) -> str:
     if not question.tool:
         return "asks for a permission"
     return {SHELL: "wants to run", PUSH: "wants to push to"}.get(question.tool, f"wants to use {question.tool}")
-
-
-def _decisions(question: Question) -> tuple[Decision, ...]:
-    if question.wants is not Wants.PERMISSION:
-        return ANSWER
-    return PERMISSION if question.tool else (Decision.ALLOW, Decision.DENY)  # nothing to allow for ever
 
 
 def is_stuck(session: Session, asking: Iterable[str]) -> bool:

@@ -48,15 +48,11 @@ class Rights:
 
     def of(self, standing: Asker) -> May:
         """Return what comes of a request by somebody with this standing."""
-        match standing:
-            case Asker.OWNER:
-                return May.YES
-            case Asker.OWN:
-                return self.own
-            case Asker.OTHER:
-                return self.other
-            case Asker.REVIEWER:
-                return self.other if self.reviewer is None else self.reviewer
+        if standing is Asker.OWNER:
+            return May.YES
+        if standing is Asker.REVIEWER and self.reviewer is not None:
+            return self.reviewer
+        return self.own if standing is Asker.OWN else self.other
 
     @property
     def is_open(self) -> bool:

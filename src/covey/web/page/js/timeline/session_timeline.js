@@ -5,14 +5,14 @@ import { step } from "../widgets/view_hooks.js";
 import { BAR, DOING, HATCHED, paths, spanAt, ticks } from "../rules/state_spans.js";
 import { Words } from "../widgets/ui.js";
 import { clock, span, visible } from "../rules/text.js";
-/** @import { SpanRow, StripRow } from "types/rest.js" */
+/** @import { Span, StripRow } from "types/rest.js" */
 /** @import { PageEvent } from "types/vendor/htm.js" */
 
 const ROW = 22;
 
 /**
  * Say what a span is: what, from when until when, and why.
- * @param {SpanRow | undefined} each
+ * @param {Span | undefined} each
  * @param {number} since
  */
 function tell(each, since) {
@@ -56,7 +56,7 @@ export function Night({ rows, since, until, picked, onPick }) {
 
 /**
  * @param {StripRow} row
- * @param {SpanRow | undefined} each
+ * @param {Span | undefined} each
  */
 function taskAt(row, each) {
   const run = each && row.runs.findLast((one) => one.at < each.until && (one.until ?? Infinity) > each.at);
