@@ -357,15 +357,15 @@ export interface FleetRow {
   since: number | null;
 }
 
-/** The log that is forgotten, and how many events of it were removed. */
-export interface ForgetAnswer {
-  log: string;
-  events: number;
-}
-
 /** Which imported log is to be forgotten. */
 export interface ForgetOrigin {
   log: string;
+}
+
+/** An imported log with all its events was removed, so that it can be imported again. */
+export interface Forgotten {
+  log: string;
+  events: number;
 }
 
 /** A gate, and what it shows if it was run on main alone. */
@@ -504,21 +504,18 @@ export interface Inbox {
   after?: number;
 }
 
-/** What an item is about. */
-export type InboxKind = "approve" | "blocked" | "landing" | "mail" | "proposal" | "question" | "queue" | "session" | "setting" | "waits";
-
 /** One thing that waits for a person; what several ask alike is one, with all their `ids` and `sessions`. */
-export interface InboxRow {
+export interface InboxItem {
   key: string;
   kind: InboxKind;
-  cause: string;
   title: string;
+  since: number;
+  cause: string;
   text: string;
   untested: boolean;
   why: string;
   session: string | null;
   task: string | null;
-  since: number;
   until: number | null;
   ids: string[];
   sessions: string[];
@@ -531,6 +528,9 @@ export interface InboxRow {
   choices: string[];
   decisions: string[];
 }
+
+/** What an item is about. */
+export type InboxKind = "approve" | "blocked" | "landing" | "mail" | "proposal" | "question" | "queue" | "session" | "setting" | "waits";
 
 /** A code that works once, the address that carries it, and for a phone the same as rows of a QR code. */
 export interface Invitation {
@@ -1168,8 +1168,8 @@ export interface ProposedChange {
   to: string;
 }
 
-/** How many long texts were removed, and their size in bytes; none says that nothing is left to remove. */
-export interface PruneAnswer {
+/** Blobs whose time was over were removed; the log itself is kept whole. */
+export interface Pruned {
   blobs: number;
   size: number;
 }
@@ -1470,7 +1470,7 @@ export interface SettingsShown {
 export type Side = "new" | "old";
 
 /** What a session did from one time until another. */
-export interface SpanRow {
+export interface Span {
   at: number;
   until: number;
   state: Doing;
@@ -1507,7 +1507,7 @@ export type Status = "backlog" | "blocked" | "doing" | "done" | "dropped" | "mer
 /** One session over the time: at most 500 spans, with gaps where there was no such session, and its last runs. */
 export interface StripRow {
   session: string;
-  spans: SpanRow[];
+  spans: Span[];
   runs: StripRun[];
 }
 
@@ -1830,7 +1830,7 @@ export interface GetAnswers {
   "/api/flakes": Flake[];
   "/api/gates/{}": GateFull;
   "/api/gates/{}/log": Logs;
-  "/api/inbox": InboxRow[];
+  "/api/inbox": InboxItem[];
   "/api/landings": LandingRow[];
   "/api/leases": LeaseFull[];
   "/api/leases/{}": LeaseFull;
@@ -1893,9 +1893,9 @@ export interface PostAnswers {
   "/api/leases": LeaseFull;
   "/api/leases/{}/give": LeaseFull;
   "/api/leases/{}/renew": LeaseFull;
-  "/api/log/forget": ForgetAnswer;
+  "/api/log/forget": Forgotten;
   "/api/log/import": Origin;
-  "/api/log/prune": PruneAnswer;
+  "/api/log/prune": Pruned;
   "/api/mail": MessageFull;
   "/api/mail/{}/ack": MessageFull;
   "/api/mail/{}/read": MessageFull;
