@@ -56,8 +56,7 @@ class Cleanup:
             return
         own = [kind for kind in FOUND_ON_DISK if RULES[kind].by is Cleaner.DAEMON]
         for each in cleanup.clear(context, context.repository, own):
-            thing = each.leftover
             if each.left:
-                log.warning("%s %s has had its time and stays: %s", thing.kind, thing.name, each.left)
+                log.warning("%s %s has had its time and stays: %s", each.kind, each.name, each.left)
             else:
-                log.info("%s %s was removed: %s", thing.kind, thing.name, thing.why)
+                log.info("%s %s was removed: %s", each.kind, each.name, each.why)

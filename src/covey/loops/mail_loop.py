@@ -181,7 +181,10 @@ class Mailing:
             if offer.text is None and not memory.offered:
                 return offer
             arrived = await self._confirm(session, run, memory, hook.transcript, spoke=stops and bool(hook.message))
-            if arrived or await self._went_on(session, run, memory):
+            if not arrived and memory.reads is None:  # no transcript can show it: another step is a sign as well
+                told = {each for each, at in memory.offered.items() if self.runtime.awake() - at > STEP_S}
+                arrived = await self._arrived(session, run, memory, told, "next step")
+            if arrived:
                 offer = await self._choose(session, memory, barred=barred)
             if offer.text is not None and memory.transcript is not None and not memory.offered:
                 await self.runtime.in_run_thread(
@@ -240,13 +243,6 @@ class Mailing:
         """Take a file for the transcript of a conversation, if none is known, or it is another."""
         if path and (memory.transcript is None or memory.transcript.path != path):
             memory.transcript, memory.looked = Transcript(path), False
-
-    async def _went_on(self, session: str, run: Run | None, memory: Memory) -> bool:
-        """Take another step for a sign that the answer to the last one arrived, if no transcript can show it."""
-        if memory.reads is not None:
-            return False
-        told = {each for each, at in memory.offered.items() if self.runtime.awake() - at > STEP_S}
-        return await self._arrived(session, run, memory, told, "next step")
 
     async def _arrived(self, session: str, run: Run | None, memory: Memory, ids: set[str], how: str) -> bool:
         """Note what has reached a model, if that is news."""

@@ -75,7 +75,7 @@ def _settings(world: World, **log: float) -> None:
 
 
 def _past(world: World, project: Project, kind: RetainedKind) -> list[str]:
-    return [each.leftover.name for each in cleanup.look(world.app.context, project) if each.leftover.kind is kind]
+    return [each.name for each in cleanup.look(world.app.context, project) if each.kind is kind]
 
 
 def test_transcripts_stay_however_old_until_they_are_too_much_and_open_tasks_keep_theirs_longest(

@@ -107,4 +107,3 @@ def test_a_permit_lives_until_it_is_revoked() -> None:
     assert (permit.by, permit.granted, permit.revoked) == ("owner", 5.0, None)
     revoked = permits.apply(permit, Revoked(), 8.0, "owner")
     assert (revoked.revoked, revoked.granted, revoked.about) == (8.0, 5.0, "make")
-    assert permits.apply(permit, Granted(tool=SHELL, about="make"), 5.0, "owner") == permit

@@ -85,11 +85,11 @@ class AnyOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.asked = Asked(session="ada", run="run-1", asks="a", wants=Wants.PERMISSION, about="make", until=7.0)
-        self.log: list[questions.Event] = [self.asked]
+        self.log: list[questions.Answered | questions.Expired | questions.Withdrawn | questions.Told] = []
         self.question = nouns.first(questions.Question, "question-1", 1, self.asked, 1.0)
         self.ends = 0
 
-    def take(self, event: questions.Event) -> None:
+    def take(self, event: questions.Answered | questions.Expired | questions.Withdrawn | questions.Told) -> None:
         self.question = questions.apply(self.question, event, 1.0, "owner")
         self.log.append(event)
 
@@ -103,7 +103,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.take(event)
 
     @rule(event=st.sampled_from([questions.Expired(), questions.Withdrawn("x")]))
-    def end(self, event: questions.Event) -> None:
+    def end(self, event: questions.Expired | questions.Withdrawn) -> None:
         if self.question.state is QuestionState.OPEN:
             self.ends += 1
             self.take(event)

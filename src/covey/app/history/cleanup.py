@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -84,31 +85,22 @@ class Cleaning(Struct, frozen=True, kw_only=True):
     kinds: tuple[CleanKind, ...]
 
 
-@dataclass(frozen=True)
-class Cleared:
-    """What became of one thing: gone if `left` is empty, else why it is still there; `rescued` is what was saved."""
-
-    leftover: Leftover
-    left: str = ""
-    rescued: Rescued | None = None
-
-
-def _look(call: Call, asked: Nothing) -> Callable[[], list[Cleared]] | None:
+def _look(call: Call, asked: Nothing) -> Callable[[], list[Leftover]] | None:
     context, project = call.context, call.context.repository
     return None if project is None else lambda: look(context, project)
 
 
-def _act(call: Call, asked: Nothing) -> Callable[[], list[Cleared]] | None:
+def _act(call: Call, asked: Nothing) -> Callable[[], list[Leftover]] | None:
     context, project = call.context, call.context.repository
     return None if project is None else lambda: clear(context, project)
 
 
-def look(context: Context, project: Project) -> list[Cleared]:
+def look(context: Context, project: Project) -> list[Leftover]:
     """Return what on disk has had its time, and change nothing."""
-    return [Cleared(each) for each in find(gather(context, project, FOUND_ON_DISK), FOUND_ON_DISK)]
+    return list(find(gather(context, project, FOUND_ON_DISK), FOUND_ON_DISK))
 
 
-def clear(context: Context, project: Project, only: Iterable[RetainedKind] | None = None) -> list[Cleared]:
+def clear(context: Context, project: Project, only: Iterable[RetainedKind] | None = None) -> list[Leftover]:
     """Remove what on disk has had its time, and say what became of each."""
     kinds = FOUND_ON_DISK if only is None else tuple(only)
     records = gather(context, project, kinds)
@@ -130,15 +122,15 @@ def run(call: Call, asked: Nothing) -> Cleaning:
     if past[RetainedKind.TEXT].count:
         prune(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
     for each in found:
-        note_rescued(call, each.leftover.name, each.rescued, None)
+        note_rescued(call, each.name, each.saved, None)
     call.tx.wrote = True  # whoever lost the answer is told again what went, and not that nothing did
     return _told(found, past, done=True)
 
 
-def _found(call: Call) -> list[Cleared]:
+def _found(call: Call) -> list[Leftover]:
     if call.seen is None:
         raise Unavailable("Nothing can be cleaned here.")
-    found: list[Cleared] = call.seen
+    found: list[Leftover] = call.seen
     return found
 
 
@@ -162,10 +154,10 @@ def _old_rows(call: Call) -> dict[RetainedKind, Tally]:
     }
 
 
-def _told(found: Sequence[Cleared], in_store: dict[RetainedKind, Tally], *, done: bool) -> Cleaning:
-    by_kind: dict[RetainedKind, list[Cleared]] = {kind: [] for kind in RULES}
+def _told(found: Sequence[Leftover], in_store: dict[RetainedKind, Tally], *, done: bool) -> Cleaning:
+    by_kind: dict[RetainedKind, list[Leftover]] = {kind: [] for kind in RULES}
     for each in found:
-        by_kind[each.leftover.kind].append(each)
+        by_kind[each.kind].append(each)
     kinds = tuple(_kind(kind, some, in_store.get(kind) or _tally(some)) for kind, some in by_kind.items())
     return Cleaning(
         done=done,
@@ -176,13 +168,13 @@ def _told(found: Sequence[Cleared], in_store: dict[RetainedKind, Tally], *, done
     )
 
 
-def _tally(found: Sequence[Cleared]) -> Tally:
-    things = [each.leftover for each in found if not each.left]
+def _tally(found: Sequence[Leftover]) -> Tally:
+    things = [each for each in found if not each.left]
     return Tally(len(things), sum(each.size for each in things), min((each.at for each in things), default=None))
 
 
-def _kind(kind: RetainedKind, found: Sequence[Cleared], tally: Tally) -> CleanKind:
-    first = sorted(found, key=lambda each: (not each.left, each.leftover.at))[:SHOWN]
+def _kind(kind: RetainedKind, found: Sequence[Leftover], tally: Tally) -> CleanKind:
+    first = sorted(found, key=lambda each: (not each.left, each.at))[:SHOWN]
     return CleanKind.of(
         RULES[kind],
         kind=kind,
@@ -193,10 +185,9 @@ def _kind(kind: RetainedKind, found: Sequence[Cleared], tally: Tally) -> CleanKi
     )
 
 
-def _row(each: Cleared) -> CleanRow:
-    thing = each.leftover
-    saved = each.rescued.name if each.rescued is not None else None
-    return CleanRow(name=thing.name, bytes=thing.size, at=thing.at, why=thing.why, left=each.left, rescue=saved)
+def _row(each: Leftover) -> CleanRow:
+    saved = None if each.saved is None else each.saved.name
+    return CleanRow(name=each.name, bytes=each.size, at=each.at, why=each.why, left=each.left, rescue=saved)
 
 
 # Removing
@@ -209,41 +200,36 @@ class Clearing:
         self._records = records
         self._context = context
 
-    def clear(self, found: Iterable[Leftover]) -> list[Cleared]:
+    def clear(self, found: Iterable[Leftover]) -> list[Leftover]:
         """Remove each, and say what became of it; one that cannot be removed keeps none of the others."""
         with _ONE_AT_A_TIME:  # the daemon's own cleaner must not drop a rescue on which a removal has just relied
             return [self._clear(each) for each in found]
 
-    def _clear(self, each: Leftover) -> Cleared:
+    def _clear(self, each: Leftover) -> Leftover:
         try:
             match each.kind:
                 case RetainedKind.WORKTREE:
                     return self._worktree(each)
                 case RetainedKind.RESCUE:
-                    return Cleared(each, self._rescue(each))
+                    left = self._rescue(each)
                 case RetainedKind.BRANCH:
-                    is_gone = self._records.worktrees.drop_branch(each.name, each.tip)
-                    return Cleared(each, "" if is_gone else IN_USE)
+                    left = "" if self._records.worktrees.drop_branch(each.name, each.tip) else IN_USE
                 case RetainedKind.TERMINAL:
-                    is_gone = TmuxRunner(self._runs).end_unwatched(each.name)
-                    return Cleared(each, "" if is_gone else IN_USE)
+                    left = "" if TmuxRunner(self._records.project.runs).end_unwatched(each.name) else IN_USE
                 case _:
-                    return Cleared(each, self._remove(each))
+                    left = self._remove(each)
         except CoveyError as error:
-            return Cleared(each, error.message)
+            left = error.message
         except OSError as error:
-            return Cleared(each, f"{error.strerror or error}")
+            left = f"{error.strerror or error}"
         except (ValueError, RecursionError) as error:  # whatever lies in a worktree, the others are cleaned
-            return Cleared(each, f"it cannot be read: {error}")
-
-    @property
-    def _runs(self) -> Path:
-        return self._records.project.runs
+            left = f"it cannot be read: {error}"
+        return replace(each, left=left)
 
     def _remove(self, each: Leftover) -> str:
         assert each.path is not None
         is_runs = each.kind in (RetainedKind.OUTPUT, RetainedKind.TRANSCRIPT, RetainedKind.RUN)
-        if is_runs and ProcessRunner(self._runs).look(each.name).alive:
+        if is_runs and ProcessRunner(self._records.project.runs).look(each.name).alive:
             return IN_USE
         if not trash.remove(each.path):
             return "not all of it could be removed"
@@ -259,7 +245,7 @@ class Clearing:
             return "the worktree that was kept aside could not be removed"
         return "" if rescues.drop(self._records.project, each.rescued) else IN_USE
 
-    def _worktree(self, each: Leftover) -> Cleared:
+    def _worktree(self, each: Leftover) -> Leftover:
         """Rescue what git would lose of a worktree, and remove it; one that cannot be rescued whole stays."""
         path, saved = each.path, list[Rescued | None]()
         assert path is not None
@@ -272,7 +258,7 @@ class Clearing:
             return True
 
         is_gone = self._records.worktrees.remove(each.name, may_go)
-        return Cleared(each, "" if is_gone else IN_USE, saved[0] if saved else None)
+        return replace(each, left="" if is_gone else IN_USE, saved=saved[0] if saved else None)
 
     def _put_in_safety(self, each: Leftover) -> Rescued | None:
         assert each.path is not None

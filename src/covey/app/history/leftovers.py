@@ -47,6 +47,9 @@ class Leftover(Kept):
     tip: str = ""
     """The commit at which a branch is."""
     rescued: Rescued | None = None
+    left: str = ""
+    """Why it is still there although it should have been removed; a worktree that was has been `saved`."""
+    saved: Rescued | None = None
 
 
 @dataclass(frozen=True)

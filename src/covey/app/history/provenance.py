@@ -91,9 +91,7 @@ def why(call: Call, asked: AskWhy) -> LineWhy:
 
     A session is told of its own runs only.
     """
-    merge = None if asked.merge is None else call.tx.get(Merge, asked.merge)
-    task = call.tx.task(merge.task if merge is not None else asked.task or "")
-    merge = merge or (None if task is None else call.tx.last_merge(task.id))
+    merge, task = _work(call, asked)
     landing = None if merge is None or merge.landing is None else call.tx.landing(merge.landing)
     gate = None if landing is None or landing.gate is None else call.tx.get(Gate, landing.gate)
     run, passage = (None, None) if task is None else _written(call, task, merge, asked)
@@ -108,6 +106,13 @@ def why(call: Call, asked: AskWhy) -> LineWhy:
         approved_by=None if merge is None else approver(call, merge),
         passage=passage,
     )
+
+
+def _work(call: Call, asked: AskWhy) -> tuple[Merge | None, Task | None]:
+    """Return the merge and the task that brought a line, as far as they are known."""
+    merge = None if asked.merge is None else call.tx.get(Merge, asked.merge)
+    task = call.tx.task(merge.task if merge is not None else asked.task or "")
+    return merge or (None if task is None else call.tx.last_merge(task.id)), task
 
 
 def _written(call: Call, task: Task, merge: Merge | None, asked: AskWhy) -> tuple[runs.Run | None, Passage | None]:

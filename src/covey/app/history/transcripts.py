@@ -56,18 +56,14 @@ def source_of(call: Call, run: runs.Run, *, raw: bool = False) -> Source:
     if runner is None:
         raise Unavailable("Nothing can be read of runs here.")
     seen = runner.look(run.id)
-    reader, journal = (None, None) if raw else reader_of(call, run, alive=seen.alive)
+    folder = None if call.context.runs is None else call.context.runs / run.id
+    reader, journal = (None, None) if raw else reader_by(_agent_of(call, run), folder, run, alive=seen.alive)
     is_gone = not seen.size or (run.runner == runs.TMUX and journal is None and not raw)
-    if is_gone and not seen.alive and _is_kept(call, run):
+    if is_gone and not seen.alive and folder is not None and (folder / TRANSCRIPT_FILE).exists():
         return Source(None, reader, 0, alive=False)
     if journal is not None:
         return Source(journal.read, reader, journal.size(), seen.alive)
     return Source(partial(runner.output, run.id), reader, seen.size, seen.alive)
-
-
-def _is_kept(call: Call, run: runs.Run) -> bool:
-    folder = call.context.runs
-    return folder is not None and (folder / run.id / TRANSCRIPT_FILE).exists()
 
 
 def kept_of(call: Call, run: runs.Run, since: int) -> tuple[str, int, int]:
@@ -77,18 +73,15 @@ def kept_of(call: Call, run: runs.Run, since: int) -> tuple[str, int, int]:
     return text, following - len(text.encode()), following
 
 
-def reader_of(call: Call, run: runs.Run, *, alive: bool) -> tuple[Reader | None, Journal | None]:
-    """Return what understands the output of a run, or, if it draws on a terminal, its journal.
+def reader_by(
+    agent: Agent | None, folder: Path | None, run: runs.Run, *, alive: bool
+) -> tuple[Reader | None, Journal | None]:
+    """Return what understands the output of a run, or, if it draws on a terminal, its journal; `folder`: the run's own.
 
     Nothing does if its agent is not known any more or prints plain lines.
     """
-    agent = _agent_of(call, run)
-    folder = None if call.context.runs is None else call.context.runs / run.id
-    return (None, None) if agent is None else reader_by(agent, folder, run, alive=alive)
-
-
-def reader_by(agent: Agent, folder: Path | None, run: runs.Run, *, alive: bool) -> tuple[Reader | None, Journal | None]:
-    """Return the same where the agent is known; `folder`: the run's own."""
+    if agent is None:
+        return None, None
     from covey.agents.agent import terminal_of
 
     if run.runner == runs.PROCESS:

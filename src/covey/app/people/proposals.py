@@ -215,12 +215,11 @@ def _values(call: Call, target: str | None, asked: Any) -> dict[str, str]:
 def _named(asked: Any) -> dict[str, Any]:
     """Return the fields that a request names: those that are not as they would be without being named."""
     named: dict[str, Any] = msgspec.to_builtins(asked)
-    defaults = {field.name: _default(field) for field in structs.fields(type(asked))}
+    defaults = {
+        field.name: field.default if field.default_factory is NODEFAULT else field.default_factory()
+        for field in structs.fields(type(asked))
+    }
     return {name: value for name, value in named.items() if name not in defaults or value != defaults[name]}
-
-
-def _default(field: structs.FieldInfo) -> Any:
-    return field.default if field.default_factory is NODEFAULT else field.default_factory()
 
 
 def _wanted(asked: Any) -> dict[str, str]:

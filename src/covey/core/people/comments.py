@@ -110,11 +110,9 @@ def change(comment: Comment, event: Edited | Removed | Sent) -> Edited | Removed
     return event
 
 
-def apply(comment: Comment, event: Event, at: float) -> Comment:
+def apply(comment: Comment, event: Edited | Removed | Sent, at: float) -> Comment:
     """Return the comment as it is after `event`. Never refuses."""
     match event:
-        case Written():
-            return comment
         case Edited(text):
             return replace(comment, text=text, edited=at)
         case Removed():

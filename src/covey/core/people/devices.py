@@ -108,11 +108,9 @@ def is_fresh(device: Device, at: float) -> bool:
     return device.joined is not None and is_known(device, at + DEVICE_LIFE_S / 2)
 
 
-def apply(device: Device, event: Event, at: float) -> Device:
+def apply(device: Device, event: Joined | Revoked, at: float) -> Device:
     """Return the device as it is after `event`. Never refuses."""
     match event:
-        case Invited():
-            return device
         case Joined(label=label, token=token, key=key):
             return replace(device, label=label, token=token, key=key, joined=at)
         case Revoked():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -177,10 +178,6 @@ def is_chained(command: str) -> bool:
     return _CHAINED.search(command.strip()) is not None
 
 
-def apply(permit: Permit, event: Event, at: float, by: str) -> Permit:
+def apply(permit: Permit, event: Revoked, at: float, by: str) -> Permit:
     """Return the permit as it is after `event`. Never refuses."""
-    match event:
-        case Granted():
-            return permit
-        case Revoked():
-            return Permit(**{**permit.__dict__, "revoked": at})
+    return replace(permit, revoked=at)

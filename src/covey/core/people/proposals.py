@@ -75,11 +75,9 @@ def end(proposal: Proposal, event: Accepted | Declined | Withdrawn) -> Accepted 
     return event
 
 
-def apply(proposal: Proposal, event: Event, at: float, by: str) -> Proposal:
+def apply(proposal: Proposal, event: Accepted | Declined | Withdrawn, at: float, by: str) -> Proposal:
     """Return the proposal as it is after `event`. Never refuses."""
     match event:
-        case Made():
-            return proposal
         case Accepted():
             return replace(proposal, state=ProposalState.ACCEPTED, by=by, ended=at)
         case Declined(reason):

@@ -172,11 +172,9 @@ def standing(question: Question, run: str | None) -> Permitted | None:
     return Permitted(Permission.DENY, reply.text.strip() or "The answer is no.", question.id)
 
 
-def apply(question: Question, event: Event, at: float, by: str) -> Question:
+def apply(question: Question, event: Answered | Expired | Withdrawn | Told, at: float, by: str) -> Question:
     """Return the question as it is after `event`. Never refuses."""
     match event:
-        case Asked():
-            return question
         case Answered(decision, text):
             return replace(question, state=QuestionState.ANSWERED, decision=decision, answer=text, by=by, ended=at)
         case Expired():

@@ -60,7 +60,7 @@ def _beside(output: Output, size: int) -> str:
 
 def _source(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
     """Return where a run's words are, and what understands them, if that is more than plain lines."""
-    reader, journal = (None, None) if agent is None else reader_by(agent, folder, run, alive=False)
+    reader, journal = reader_by(agent, folder, run, alive=False)
     return (partial(runner.output, run.id) if journal is None else journal.read), reader
 
 
