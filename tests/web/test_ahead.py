@@ -67,7 +67,7 @@ async def hand_in_slowly(project: Project) -> list[tuple[int, Any]]:
             return Lands(WHOLE, ())
 
     async with in_process(project, Config(), SystemClock(), App) as (app, web, _):
-        app.context.commits = SlowGit()
+        app.context.commits = SlowGit().lands
         await post(web, project, "/api/board", title="Work")
         await post(web, project, "/api/board/T-1/claim", session="ada")
         await post(web, project, "/api/leases", session="bob", resources=["held.txt"])
@@ -93,7 +93,7 @@ async def hand_in_while_many_look(project: Project, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(review, "locate", lambda *asked: may_answer.wait(PATIENCE) and None)
     async with in_process(project, Config(), SystemClock(), App) as (app, web, _):
         app.context.repository = project
-        app.context.commits = Git()
+        app.context.commits = Git().lands
         await post(web, project, "/api/board", title="Work")
         await post(web, project, "/api/board/T-1/claim", session="ada")
         await post(web, project, "/api/leases", session="bob", resources=["held.txt"])

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from covey.app.app import Answer, App, Request
-from covey.app.context import Call, Context, NoDaemon, Principal
+from covey.app.context import Call, Context, FleetView, Principal
 from covey.app.costs.reservations import Day
 from covey.app.fleet import runs
 from covey.app.fleet.heartbeats import Pulses
@@ -66,7 +66,7 @@ class ManualClock:
         self._now = Instant(self._now.wall + seconds, awake=10.0, boot=10.0)
 
 
-class Remembers(NoDaemon):
+class Remembers(FleetView):
     """A fleet that knows why sessions are as they are, and notes whom it is told to forgive."""
 
     def __init__(self, verdict: watchdog.Verdict | None = None, wait: Wait | None = None) -> None:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
-from covey.store.engine.sqlite import Outcome, SqliteStore
-from covey.store.engine.transaction import Head
-from covey.store.tx import Tx
+from covey.store.engine.sqlite import SqliteStore
 
 T = TypeVar("T")
 
 
-class AnyStore(Protocol):
-    """What the contract asks of a store."""
-
-    @property
-    def head(self) -> Head: ...
-    @property
-    def place(self) -> str: ...
-    def run(self, jobs: Sequence[Callable[[Tx], Any]]) -> list[Outcome[Any]]: ...
-    def write(self, job: Callable[[Tx], T]) -> T: ...
-    def read(self, job: Callable[[Tx], T]) -> T: ...
-    def close(self) -> None: ...
-
-
+AnyStore = SqliteStore
+"""What the contract is asked of; there is one kind of store."""
 Open = Callable[[Path, Callable[[], float]], AnyStore]
 """Opens the store of a folder, with the clock that it shall use; the same folder is the same store again."""
 

@@ -21,7 +21,7 @@ from covey.store.tx import Tx
 from covey.values import dataclass
 
 if TYPE_CHECKING:
-    from covey.store.bus import Store
+    from covey.store.engine.sqlite import SqliteStore
 
 PROPOSED = 202
 """The status of an answer that is a proposal: nothing is done until a person accepts it."""
@@ -59,7 +59,7 @@ class Request:
 class App:
     """Every verb over one store; it knows nothing of who carries the question."""
 
-    def __init__(self, store: Store, context: Context) -> None:
+    def __init__(self, store: SqliteStore, context: Context) -> None:
         self.store = store
         self.daemon = context.has_daemon
         self.context = context

@@ -22,7 +22,6 @@ from covey.values import dataclass
 
 if TYPE_CHECKING:  # each takes its time to import, and most commands look at none of it
     from covey.agents.agent import Agent
-    from covey.app.ports import CommitReader, FleetView, TerminalView
     from covey.core.fleet.live import LiveView
     from covey.core.fleet.start_limits import Wait
     from covey.core.fleet.watchdog import Verdict
@@ -62,32 +61,22 @@ class Lands:
     writes: tuple[Write, ...]
 
 
-class NoDaemon:
-    """Every port of a context where no daemon is at work: nothing is known, and nothing waits."""
+class FleetView:
+    """What the fleet knows of sessions, which is in no row: nothing, where no daemon is at work."""
 
-    no_place = ""
+    no_place: str = ""
+    """Why no worktree can be made, and so no run starts, until a person has done something."""
 
     def why(self, session: str) -> tuple[Verdict | None, Wait | None]:
-        """Return nothing: nobody watches runs, or keeps them from starting."""
+        """Return what the watchdog thinks of a session's run, and why it does not start one."""
         return None, None
 
     def forgive(self, agent: str, session: str) -> None:
-        """Do nothing: nobody keeps a session from starting."""
+        """Forget what kept an agent and a session from starting."""
 
     def weight(self, session: str) -> int:
-        """Return no bytes: nobody weighs runs."""
+        """Return the bytes of memory that a session's run took when it was last weighed."""
         return 0
-
-    def attach_command(self, run: str) -> list[str]:
-        """Return no command: there are no terminals."""
-        return []
-
-    def is_used(self, run: str) -> bool:
-        """Say that nobody looks at a terminal."""
-        return False
-
-
-NO_DAEMON = NoDaemon()
 
 
 def _nothing_seen() -> LiveView:
@@ -124,16 +113,15 @@ class Context:
     """Where the commits are; None where nobody can look at them."""
     addresses: Addresses | None = None
     """Where the page lives; None where nobody serves it."""
-    fleet: FleetView = NO_DAEMON
-    terminals: TerminalView = NO_DAEMON
+    fleet: FleetView = field(default_factory=FleetView)
     changed_settings: Callable[[], Config | None] = lambda: None
     """Returns the settings if they were changed since this was last asked; refuses ones that make no sense."""
     moment: Callable[[], LiveView] = _nothing_seen
     """Returns the machine, the limits of providers, and what each run does, which only memory tells."""
     stays_for: Callable[[Call], list[str]] = lambda call: []
     """Returns for whom the daemon stays."""
-    commits: CommitReader | None = None
-    """Tells what commits would land; None where nobody can look at them."""
+    commits: Callable[[str, str, str], Lands | None] | None = None
+    """Returns what a session's commit, or ref, would land on main, None if git cannot tell; None where nobody looks."""
     gate: GateHealth = field(default_factory=GateHealth)
     complaint: tuple[str, float] | None = None
     """Why the settings on disk are not those that hold, and since when."""

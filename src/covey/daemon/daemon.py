@@ -136,11 +136,10 @@ class Daemon:
             repository=project,
             addresses=addresses_of(self._page, bind, name),
             fleet=memory,
-            terminals=runner,
             changed_settings=watcher.changed,
             moment=moment.sight,
             stays_for=self._lifetime.reasons,
-            commits=GitCommits(project, worktrees, self._store, clock),
+            commits=GitCommits(project, worktrees, self._store, clock).lands,
         )
         self._app = App(self._store, context)
         self._bus = Bus(self._store)

@@ -194,7 +194,7 @@ class Permissions:
             return gone or run.person or (session is not None and session.attached is not None)
 
         return await self.runtime.read(look) or await self.runtime.in_run_thread(
-            lambda: self.runtime.app.context.terminals.is_used(run.id)
+            lambda: self.runtime.runner.is_used(run.id)
         )
 
 

@@ -187,6 +187,14 @@ class ProcessRunner:
                 what = "stand still" if on else "go on"
                 raise Unavailable(f"Run {run_id} does not {what}.", hint="Try it again, or stop it.")
 
+    def attach_command(self, run_id: str) -> list[str]:
+        """Return no command: it has no terminal."""
+        return []
+
+    def is_used(self, run_id: str) -> bool:
+        """Say no: it has no terminal."""
+        return False
+
     def forget(self, run_id: str) -> None:
         """Remove what is only needed while a run lives, and keep its output; one that lives is not forgotten."""
         run = self.folder_of(run_id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -30,15 +30,6 @@ log = logging.getLogger("covey.store")
 Listener = Callable[[list[Change]], None]
 Waiting = tuple[asyncio.Future[Any], Job[Any], bool]
 """Who waits, for what, and whether it may take its time."""
-
-
-class Store(Protocol):
-    """Where rows and log live, whatever they are kept in."""
-
-    @property
-    def place(self) -> str: ...
-    def run(self, jobs: Sequence[Job[Any]]) -> list[Outcome[Any]]: ...
-    def read(self, job: Callable[[Tx], T]) -> T: ...
 
 
 class Access(Protocol):
@@ -162,7 +153,7 @@ class Bus:
 class Direct:
     """The same for a command without a daemon: each job runs here and now."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
     async def read(self, job: Job[T]) -> T:

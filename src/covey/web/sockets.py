@@ -10,12 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from covey.app.context import Principal
-from covey.core.fleet.launches import Observation
 from covey.core.fleet.runs import TMUX, Run
 from covey.errors import CoveyError, Denied, NotFound, Refused, TooLarge
+from covey.runners.tmux import TmuxRunner
 from covey.runners.watching import HINT_LINES, Size, Watch
 from covey.store.bus import Access
 from covey.store.tx import Tx
@@ -43,28 +43,6 @@ NORMAL, NO_TERMINAL, NO_SESSION, TOO_MANY = 1000, 4409, 4404, 4429
 log = logging.getLogger("covey.sockets")
 
 
-class Panes(Protocol):
-    """Terminals that can be watched and typed to."""
-
-    def watch(self, run_id: str) -> Watch:
-        """Begin to look at one."""
-
-    def sizes(self) -> dict[str, Size]:
-        """Return how large they are."""
-
-    def begin_typing(self, run_id: str) -> None:
-        """Count one more viewer who types."""
-
-    def end_typing(self, run_id: str) -> None:
-        """Count one viewer less who types."""
-
-    def keys(self, run_id: str, data: bytes) -> None:
-        """Let keys arrive."""
-
-    def look(self, run_id: str) -> Observation:
-        """Return what can be seen of a run."""
-
-
 @dataclass
 class Viewer:
     """One socket: whose terminal it shows, and whether its owner types."""
@@ -89,7 +67,7 @@ class Viewer:
 class Terminals:
     """Serves every socket that shows a terminal, each for the owner alone."""
 
-    panes: Panes
+    panes: TmuxRunner
     bus: Access
     _viewers: list[Viewer] = field(default_factory=list)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "covey-terminal"))

@@ -375,7 +375,7 @@ class BlindGit:
 
 
 def test_work_of_a_run_at_which_nobody_could_look_comes_again(world: World) -> None:
-    world.app.context.commits = BlindGit()
+    world.app.context.commits = BlindGit().lands
     world.at_work("bob")
     task = world.add()
     who, fence = Principal("bob"), world.task(world.begin("bob").task)["fence"]

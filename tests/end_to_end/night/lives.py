@@ -75,8 +75,7 @@ class Life:
             runner=place.runs,
             runs=place.project.runs,
             fleet=memory,
-            terminals=place.runs,
-            commits=GitCommits(place.project, worktrees, self.store, place.clock),
+            commits=GitCommits(place.project, worktrees, self.store, place.clock).lands,
         )
         self.app = App(self.store, context)
         self.runtime = Runtime(

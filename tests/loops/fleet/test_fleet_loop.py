@@ -117,7 +117,7 @@ class House:
             runner=self.runner,
             runs=self.project.runs,
             fleet=memory,
-            commits=GitCommits(self.project, worktrees, self.store, self.clock),
+            commits=GitCommits(self.project, worktrees, self.store, self.clock).lands,
         )
         self.app = App(self.store, context)
         self.runtime = Runtime(

@@ -212,7 +212,7 @@ def _look_at_work(call: Call, asked: HandIn, id: str) -> Callable[[], _Look] | N
         if project is not None and asked.commit is None and candidates.resolve(project, commit) is None:
             return _Look(has_branch=False)
         return _Look(
-            None if commits is None else commits.lands(holder, commit, main),
+            None if commits is None else commits(holder, commit, main),
             None if project is None or is_person else candidates.committed_on(project, commit, main),
         )
 

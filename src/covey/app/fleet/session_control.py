@@ -129,7 +129,7 @@ def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     """Say whether a session has a terminal now, and how a person's own shows it."""
     find(call, name)
     run = next(iter(call.tx.open_runs(name)), None)
-    runner, terminals = call.context.runner, call.context.terminals
+    runner = call.context.runner
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
         return TerminalRow(None, False, [], can_attach=run is not None and _can_be_attached(call, run))
-    return TerminalRow(run.id, run.person, terminals.attach_command(run.id), terminals.is_used(run.id), True)
+    return TerminalRow(run.id, run.person, runner.attach_command(run.id), runner.is_used(run.id), True)

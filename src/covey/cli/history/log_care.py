@@ -37,9 +37,10 @@ from covey.git import log_refs
 from covey.git.project import Project
 from covey.plain import escaped
 from covey.store.engine import audit, backup
+from covey.store.engine.connection import Connection
 from covey.store.engine.lock import WriterLock
 from covey.store.engine.sqlite import SqliteStore
-from covey.store.engine.transaction import Db, Head, read_head
+from covey.store.engine.transaction import Head, read_head
 from covey.store.tx import Tx
 
 LOG_LOCK_TIMEOUT_S = 3.0
@@ -133,7 +134,7 @@ def export(args: argparse.Namespace, client: Client) -> None:
     )
 
 
-def _source(db: Db, project: Project, progress: ProgressLine) -> log_refs.Source:
+def _source(db: Connection, project: Project, progress: ProgressLine) -> log_refs.Source:
     head = read_head(db)
     tx = Tx(db, head, now=0.0)
 

@@ -326,7 +326,7 @@ class Closer:
 
     def _lands(self, run: Run, commit: str) -> Lands | None:
         context = self.runtime.app.context
-        return None if context.commits is None else context.commits.lands(run.session, commit, context.config.target)
+        return None if context.commits is None else context.commits(run.session, commit, context.config.target)
 
     def _tidy(self, run: Run) -> None:
         """Keep what a run that has ended said, free its branch, and remove what was only needed while it lived."""

@@ -13,7 +13,7 @@ from covey.git.candidates import candidates, incoming
 from covey.git.guard import commit_paths
 from covey.git.project import Project
 from covey.git.worktrees.worktrees import Worktrees
-from covey.store.bus import Store
+from covey.store.engine.sqlite import SqliteStore
 
 log = logging.getLogger("covey.fleet")
 
@@ -24,7 +24,7 @@ class GitCommits:
 
     project: Project
     worktrees: Worktrees
-    store: Store
+    store: SqliteStore
     clock: Clock
 
     def lands(self, session: str, commit: str, main: str) -> Lands | None:

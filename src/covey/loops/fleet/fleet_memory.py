@@ -11,6 +11,7 @@ from dataclasses import field
 
 from covey.agents.agent import Sight
 from covey.app.clock import Clock
+from covey.app.context import FleetView
 from covey.app.history.run_streams import Journal, Ledger, Output, Reader, cut
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import Used
@@ -161,7 +162,7 @@ class Stumble:
 
 
 @dataclass
-class FleetMemory:
+class FleetMemory(FleetView):
     """The memory of one fleet."""
 
     clock: Clock

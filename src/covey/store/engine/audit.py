@@ -26,8 +26,9 @@ from covey.core.texts import Blob
 from covey.errors import CoveyError, NotFound, Refused, Unavailable
 from covey.store.engine import rows
 from covey.store.engine.backup import snapshot
+from covey.store.engine.connection import Connection
 from covey.store.engine.rows import Table
-from covey.store.engine.transaction import Db, Head
+from covey.store.engine.transaction import Head
 from covey.store.tx import Tx
 
 SHOWN = 50
@@ -107,7 +108,7 @@ def _noted(report: Report, what: str) -> Iterator[None]:
         report.add(f"{what}: it cannot be read: {type(error).__name__} {error}".rstrip(".") + ".")
 
 
-def read_log(db: Db, report: Report, progress: Progress = quiet) -> State:
+def read_log(db: Connection, report: Report, progress: Progress = quiet) -> State:
     """Walk the log from its first event to its head, and return all that it says; what is wrong goes to the report."""
     state, head = State(), Head("", 0, FIRST)
     seq, link = 0, cast(bytes | None, FIRST)
@@ -132,7 +133,7 @@ def read_log(db: Db, report: Report, progress: Progress = quiet) -> State:
     return state
 
 
-def _read_head(db: Db, report: Report) -> Head:
+def _read_head(db: Connection, report: Report) -> Head:
     found = db.rows("SELECT CAST(id AS BLOB), seq, hash FROM log")
     if len(found) != 1:
         report.add(f"The head of the log: there are {len(found)} of them.")
@@ -140,7 +141,7 @@ def _read_head(db: Db, report: Report) -> Head:
 
 
 def _walk(
-    db: Db, report: Report, name: str, source: str, columns: tuple[str, ...], values: tuple[Any, ...] = ()
+    db: Connection, report: Report, name: str, source: str, columns: tuple[str, ...], values: tuple[Any, ...] = ()
 ) -> Iterator[tuple[Any, ...]]:
     """Yield events, each with a larger number than the one before; as bytes where its text is not UTF-8."""
     rest = f"FROM {source} seq > ? ORDER BY seq"
@@ -202,7 +203,7 @@ def _check_beginning(row: tuple[Any, ...], head: Head, report: Report) -> None:
         report.add(f"Event 1: it is not the beginning of the log {_short(head.log)}.")
 
 
-def compare(db: Db, state: State, report: Report, progress: Progress = quiet) -> None:
+def compare(db: Connection, state: State, report: Report, progress: Progress = quiet) -> None:
     """Compare every column of every row of every folded table with what the log says."""
     tables = rows.tables()
     with _noted(report, "The rows"):
@@ -212,7 +213,7 @@ def compare(db: Db, state: State, report: Report, progress: Progress = quiet) ->
                 _compare_table(db, tables[name], wanted, state, report)
 
 
-def _compare_table(db: Db, table: Table[Any], wanted: Iterable[Row], state: State, report: Report) -> None:
+def _compare_table(db: Connection, table: Table[Any], wanted: Iterable[Row], state: State, report: Report) -> None:
     get = f"{table.all_sql} WHERE {table.where}"
     met = 0
     for row in wanted:
@@ -230,7 +231,7 @@ def _compare_table(db: Db, table: Table[Any], wanted: Iterable[Row], state: Stat
         _report_extra(db, table, state, report)
 
 
-def _fetch(db: Db, table: Table[Any], get: str, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _fetch(db: Connection, table: Table[Any], get: str, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
     try:
         found = db.rows(get, key)
     except UnicodeDecodeError:
@@ -260,7 +261,7 @@ def _report_columns(
             report.add(f"{table.name} {_name(key)}: {column} is {here}, but the log says {there}.")
 
 
-def _report_extra(db: Db, table: Table[Any], state: State, report: Report) -> None:
+def _report_extra(db: Connection, table: Table[Any], state: State, report: Report) -> None:
     wanted = next(found for name, found in state.rows() if name == table.name)
     known = {tuple(str(part).encode() for part in table.key_of(row)) for row in wanted}
     columns = ", ".join(f"CAST({name} AS BLOB)" for name in table.key)
@@ -276,7 +277,7 @@ def _report_extra(db: Db, table: Table[Any], state: State, report: Report) -> No
             report.add(f"{table.name} {name}: the log knows no such row.")
 
 
-def _check_blobs(db: Db, state: State, report: Report) -> None:
+def _check_blobs(db: Connection, state: State, report: Report) -> None:
     """Check that each long text has its hash, and that those of tasks that have not ended are there."""
     kept: set[str] = set()
     for sha256, size, text in db.stream("SELECT CAST(sha256 AS BLOB), size, CAST(text AS BLOB) FROM blobs"):
@@ -298,7 +299,7 @@ def _check_blobs(db: Db, state: State, report: Report) -> None:
                     report.add(f"blobs {long.sha256}: a long text of {task.id} is missing.")
 
 
-def _check_origins(db: Db, report: Report) -> None:
+def _check_origins(db: Connection, report: Report) -> None:
     """Follow the chain of every imported log to where it is said to end."""
     ends: dict[bytes, tuple[Any, Any]] = {}
     for log, seq, hash in db.stream("SELECT CAST(log AS BLOB), seq, hash FROM origins"):
@@ -310,7 +311,7 @@ def _check_origins(db: Db, report: Report) -> None:
         _check_origin(db, log, ends.get(log), report)
 
 
-def _logs_with_events(db: Db) -> Iterator[bytes]:
+def _logs_with_events(db: Connection) -> Iterator[bytes]:
     last = b""
     while found := db.rows(
         "SELECT CAST(log AS BLOB) FROM origin_events WHERE log > CAST(? AS TEXT) ORDER BY log LIMIT 1", (last,)
@@ -321,7 +322,7 @@ def _logs_with_events(db: Db) -> Iterator[bytes]:
         yield last
 
 
-def _check_origin(db: Db, log: bytes, end: tuple[Any, Any] | None, report: Report) -> None:
+def _check_origin(db: Connection, log: bytes, end: tuple[Any, Any] | None, report: Report) -> None:
     name = f"The imported log {_text(log)}"
     seq, link = 0, FIRST
     for row in _walk(db, report, name, "origin_events WHERE log = CAST(? AS TEXT) AND", _ORIGIN_EVENT, (log,)):
@@ -340,7 +341,7 @@ def _check_origin(db: Db, log: bytes, end: tuple[Any, Any] | None, report: Repor
         report.add(f"{name}: it does not end with the event {_short(end[0])} with which it is said to end.")
 
 
-def _check_file(db: Db, report: Report) -> None:
+def _check_file(db: Connection, report: Report) -> None:
     """Let SQLite check its file: the trees first, since those that are not sound cannot be read through."""
     ((first,),) = db.rows("PRAGMA integrity_check(1)")
     if first != "ok":
@@ -380,7 +381,7 @@ def rebuild(tx: Tx, progress: Progress = quiet) -> Rebuilt:
     return _rebuild(tx, _read_sound_log(tx.db, progress), progress)
 
 
-def _read_sound_log(db: Db, progress: Progress) -> tuple[State, int]:
+def _read_sound_log(db: Connection, progress: Progress) -> tuple[State, int]:
     report = Report()
     state = read_log(db, report, progress)
     if not report.sound:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from covey.core.events import FIRST
 from covey.core.nouns import Row
+from covey.store.engine.connection import Connection
 from covey.store.engine.rows import Change, of
 from covey.values import dataclass
 
 R = TypeVar("R", bound=Row)
-
-
-class Db(Protocol):
-    """A connection inside a transaction; `?` marks a parameter."""
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None: ...
-    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]: ...
 
 
 @dataclass
@@ -42,7 +35,7 @@ class Transaction:
     One that is not `patient` runs where others wait for it, and may not take its time.
     """
 
-    db: Db
+    db: Connection
     head: Head
     now: float
     key: str | None = None
@@ -114,7 +107,7 @@ class Transaction:
         self.db.run("UPDATE log SET seq = ?, hash = ? WHERE id = ?", (self.head.seq, self.head.hash, self.head.log))
 
 
-def read_head(db: Db) -> Head:
+def read_head(db: Connection) -> Head:
     """Return the end of the log as it is on disk."""
     found = db.rows("SELECT id, seq, hash FROM log")
     return Head(*found[0]) if found else Head("", 0, FIRST)
