@@ -11,7 +11,7 @@ import apsw
 from covey import config
 from covey.app.app import App, Request
 from covey.app.context import Principal
-from covey.app.verbs import VERBS, fingerprint, read_body
+from covey.app.verbs import VERBS, decode, fingerprint
 from covey.git.project import Project
 from covey.loops.cleanup import Cleanup
 from covey.loops.expiry import Expiry
@@ -26,7 +26,7 @@ async def ask(bus: Bus, app: App, name: str, body: bytes, task: str = "", key: s
     verb = VERBS[name]
     params = dict.fromkeys(verb.params, task)
     request = fingerprint(verb.method, verb.path, body)
-    await bus.write(app.job(Request(verb, Principal(), read_body(verb, body), params, key, request)))
+    await bus.write(app.job(Request(verb, Principal(), decode(verb.decoder, body), params, key, request)))
 
 
 def rows_of(project: Project, table: str) -> int:

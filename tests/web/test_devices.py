@@ -518,7 +518,6 @@ async def at_home(folder: Path, sockets: SocketServer | None = None) -> AsyncIte
     bus = Bus(store)
     doors = Doors({"localhost"}, {1: "http"}, [PAGE, "https://phone.example"])
     web = Web(app, bus, Hub(clock), project.owner_token.read_text(), doors, sockets=sockets)
-    bus.listen(web.hear)
     try:
         yield clock, app, web, bus
     finally:

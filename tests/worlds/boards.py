@@ -15,7 +15,7 @@ from covey.app.context import Call, Context, FleetView, Principal
 from covey.app.costs.reservations import Day
 from covey.app.fleet import runs
 from covey.app.fleet.heartbeats import Pulses
-from covey.app.verbs import VERBS, fingerprint, read_body
+from covey.app.verbs import VERBS, decode, fingerprint
 from covey.config import Config
 from covey.core.fleet import sessions, watchdog
 from covey.core.fleet.outcomes import Verdict
@@ -108,7 +108,7 @@ class World:
         params = {name: asked.pop(name) for name in found.params}
         body = msgspec.json.encode(asked)
         request = fingerprint(found.method, found.path.format(**params), body)
-        return self.app.ask(Request(found, who, read_body(found, body), params, key, request))
+        return self.app.ask(Request(found, who, decode(found.decoder, body), params, key, request))
 
     def ask(self, verb: str, who: Principal = OWNER, *, key: str | None = None, **asked: Any) -> Any:
         """Ask, and return the answer as plain data."""

@@ -269,7 +269,6 @@ async def in_process(
     app = app_type(store, Context(settings, Pulses(clock, store.place), project.name, has_daemon=True))
     bus = Bus(store)
     web = Web(app, bus, Hub(clock), project.owner_token.read_text(), Doors({"localhost"}, {1: "http"}))
-    bus.listen(web.hear)
     try:
         yield app, web, bus
     finally:

@@ -20,7 +20,7 @@ from covey.app.merging.queue_records import end_gate, journal, note_flakes, push
 from covey.app.overlap import overlaps
 from covey.app.people import devices, proposals, questions
 from covey.app.shapes.board.tasks import EditTask
-from covey.app.verbs import VERBS, read_body
+from covey.app.verbs import VERBS, decode
 from covey.config import Config
 from covey.core.costs import spending
 from covey.core.fleet import sessions
@@ -79,7 +79,7 @@ class Project:
     ) -> Callable[[Tx], Answer]:
         """Return one request as a job."""
         verb = VERBS[name]
-        body = read_body(verb, msgspec.json.encode(asked))
+        body = decode(verb.decoder, msgspec.json.encode(asked))
         return self.app.job(Request(verb, Principal(session), body, params))
 
     def ask(self, name: str, /, params: dict[str, str] | None = None, **asked: Any) -> Any:

@@ -86,15 +86,20 @@ class App:
                 session_limits.spend(self.context, who.session, verb, len(request.sent) or len(_encode(request.asked)))
 
         def run(tx: Tx) -> Answer:
-            kept = None if key is None else tx.answered(who.name, key)
-            same = None if kept is None else _same(kept, digest)
+            same = _kept(tx, request, digest)
             if same is not None and not verb.secret:
                 return same
             tx.key = key
             call = Call(tx, who, self.context, again=same is not None, seen=seen)
             if same is not None:
                 return _answer(call, request)
-            answer = self._answer_heard(call, request)
+            try:
+                answer = _answer(call, request)
+            except CoveyError:
+                asked = request.asked
+                if isinstance(asked, As) and asked.session is not None and who.is_owner:
+                    self.context.pulses.hear(of_session(asked.session))  # also a refused request is a sign of life
+                raise
             if key is not None and tx.wrote:
                 tx.keep_answer(who.name, key, digest, answer.status, b"" if verb.secret else answer.body)
             if verb.changes and not self.daemon:
@@ -103,30 +108,19 @@ class App:
 
         return run
 
-    def _answer_heard(self, call: Call, request: Request) -> Answer:
-        """Ask a verb; a refused request of the owner for a session is a sign of life of that too."""
-        try:
-            return _answer(call, request)
-        except CoveyError:
-            asked = request.asked
-            if isinstance(asked, As) and asked.session is not None and call.who.is_owner:
-                self.context.pulses.hear(of_session(asked.session))
-            raise
-
     def ahead(self, request: Request) -> Callable[[Tx], Callable[[], Any] | None]:
         """Return what finds out, in a transaction that only reads, what has to be looked at before a request.
 
         Nothing before one that was answered already: a look may act.
         """
         digest = _checked(request)
-        verb, who, key = request.verb, request.who, request.key
+        verb = request.verb
 
         def find(tx: Tx) -> Callable[[], Any] | None:
-            kept = None if key is None else tx.answered(who.name, key)
-            is_answered = kept is not None and _same(kept, digest) is not None and not verb.secret
+            is_answered = _kept(tx, request, digest) is not None and not verb.secret
             if is_answered or verb.ahead is None:
                 return None
-            return verb.ahead(Call(tx, who, self.context), request.asked, **request.params)
+            return verb.ahead(Call(tx, request.who, self.context), request.asked, **request.params)
 
         return find
 
@@ -171,22 +165,21 @@ def _checked(request: Request) -> bytes:
     """Return what a request is known by when it comes again; refuse what its session may never ask."""
     if request.who.session is not None and request.verb.may.is_closed:
         raise ownership.denied(request.verb)
-    if request.key is not None:
-        check_key(request.key)
+    key = request.key
+    if key is not None and not (1 <= len(key) <= 200 and key.isascii() and key.isprintable()):
+        raise Invalid("An Idempotency-Key has 1 to 200 printable ASCII characters.", hint="A UUID will do.")
     return blake2b(request.sent, digest_size=16).digest()
 
 
-def check_key(key: str) -> None:
-    """Refuse an idempotency key that cannot be one."""
-    if not 1 <= len(key) <= 200 or not key.isascii() or not key.isprintable():
-        raise Invalid("An Idempotency-Key has 1 to 200 printable ASCII characters.", hint="A UUID will do.")
-
-
-def _same(kept: tuple[bytes, int, bytes], digest: bytes) -> Answer:
-    request, status_code, body = kept
-    if request != digest:
+def _kept(tx: Tx, request: Request, digest: bytes) -> Answer | None:
+    """Return what a request was answered when it came before, None if it did not; refuse another under its key."""
+    kept = None if request.key is None else tx.answered(request.who.name, request.key)
+    if kept is None:
+        return None
+    first, status, body = kept
+    if first != digest:
         raise Reused("This Idempotency-Key was used for another request.", hint="Use a new key for a new request.")
-    return Answer(status_code, body)
+    return Answer(status, body)
 
 
 def _answer(call: Call, request: Request) -> Answer:

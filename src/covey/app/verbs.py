@@ -187,12 +187,6 @@ _TYPES = {
 }
 
 
-def read_body(verb: Verb, body: bytes) -> Asked:
-    """Return what a request body asks, or say in one sentence what is wrong with it."""
-    asked: Asked = decode(verb.decoder, body or b"{}")
-    return asked
-
-
 def decode(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """Return what JSON says, in which each field stands once, or say in one sentence what is wrong with it."""
     try:

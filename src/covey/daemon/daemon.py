@@ -41,7 +41,9 @@ from covey.loops.fleet.fleet_loop import Fleet
 from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.fleet.terminals import Typist
 from covey.loops.lifetime import Lifetime
+from covey.loops.live import HEARS as LIVE_HEARS
 from covey.loops.live import Live, Moment
+from covey.loops.merge_queue.queue_loop import HEARS as QUEUE_HEARS
 from covey.loops.merge_queue.queue_loop import Queue
 from covey.loops.radar import Radar
 from covey.loops.runtime import Runtime, cancel, going_on
@@ -163,8 +165,12 @@ class Daemon:
             sockets=Terminals(runner, self._bus),
         )
         self._servers = [self._server(i) for i in range(len(self._sockets))]
-        for each in (self._web, self._fleet, self._queue, self._radar, self._hooks, self._live):
-            self._bus.listen(each.hear)
+        self._bus.listen(self._fleet.hear)
+        self._bus.listen(self._queue.hear, *QUEUE_HEARS)
+        self._bus.listen(self._radar.hear, "task.", "merge.rejected")
+        self._bus.listen(self._hooks.forget, "run.ended", "session.removed")
+        self._bus.listen(self._hooks.permissions.hear, "question.", "session.attached", "run.ending", "run.ended")
+        self._bus.listen(self._live.hear, *LIVE_HEARS)
 
     def _listen(self, port: int | None, bind: Bind | None) -> None:
         """Listen on loopback, and beyond it if told; who asks there waits until we serve."""

@@ -113,12 +113,12 @@ class Permissions:
             held.decided.set()
 
     def hear(self, changes: Iterable[Change]) -> None:
-        """Wake who waits for a decision, or waits no longer because a person came to the terminal."""
+        """Wake who waits for a decision, or waits no longer because its run ends or a person came to the terminal."""
         for change in changes:
-            if change.kind.startswith("question.") and change.subject in self._held:
-                self._held[change.subject].decided.set()
-            elif change.kind in ("session.attached", "run.ending", "run.ended"):
+            if not change.kind.startswith("question."):
                 self._wake_all()
+            elif change.subject in self._held:
+                self._held[change.subject].decided.set()
 
     def overhear(self, run: Run, hook: Hook) -> None:
         """Notice when an agent that waits goes on, since it was answered in its terminal."""

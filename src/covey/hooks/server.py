@@ -71,12 +71,10 @@ class Hooks:
         self.owners = PathOwners(self.runtime.project, self.runtime.worktrees)
         self.permissions = Permissions(self.runtime, self.reports)
 
-    def hear(self, changes: list[Change]) -> None:
-        """Wake who waits for a decision, and forget who is gone."""
-        self.permissions.hear(changes)
-        for change in changes:
-            if change.kind in ("run.ended", "session.removed"):
-                self._memories.pop(change.subject, None)
+    def forget(self, ended: list[Change]) -> None:
+        """Forget runs and sessions that are gone."""
+        for change in ended:
+            self._memories.pop(change.subject, None)
 
     def _memory(self, asker: Asker) -> Memory:
         return self._memories.setdefault(asker.key, Memory())

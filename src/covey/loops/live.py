@@ -15,7 +15,6 @@ from covey.app.clock import Clock
 from covey.app.fleet.live import Basis, LiveRow, basis, full
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import whole
-from covey.core.events import noun
 from covey.core.fleet.live import Glimpse, Limit, LiveView, Machine, Size
 from covey.core.fleet.run_state import RunState
 from covey.core.fleet.runs import Run
@@ -40,8 +39,8 @@ MEASURE_AGAIN_S = 60.0
 MACHINE_EVERY = 2.0
 FIRST_LOOK = 0.3
 """Seconds between two looks at the machine, and between the first two, from which it is known how busy it is."""
-MATTERS = frozenset(("session", "run", "task", "merge", "gate", "overlap", "fleet"))
-"""What the store's part of this moment is made from."""
+HEARS = ("session.", "run.", "task.", "merge.", "gate.", "overlap.", "fleet.")
+"""The events from which the store's part of this moment is made."""
 Tell = Callable[[str, object], None]
 
 log = logging.getLogger("covey.live")
@@ -150,9 +149,8 @@ class Live:
     _measuring: asyncio.Task[None] | None = None
 
     def hear(self, changes: Iterable[Change]) -> None:
-        """Read the store again soon, if these changes matter to those who follow."""
-        if not self._stale and any(noun(change.kind) in MATTERS for change in changes):
-            self._stale = True
+        """Read the store again soon: these changes matter to those who follow."""
+        self._stale = True
 
     def greet(self, tell: Tell) -> None:
         """Tell somebody who begins to follow this moment whole."""

@@ -44,7 +44,7 @@ class Bus:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, tuple[str, ...]]] = []
         self._loop = asyncio.get_running_loop()
         self._readers = ThreadPoolExecutor(MAX_READERS, "covey-reader")
         self._writer = ThreadPoolExecutor(1, "covey-writer")
@@ -53,9 +53,12 @@ class Bus:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def listen(self, *listeners: Listener) -> None:
-        """Call these after every commit that changed something, in order and after those that listen already."""
-        self._listeners += listeners
+    def listen(self, listener: Listener, *kinds: str) -> None:
+        """Call a listener with the changes of every commit, after those that listen already.
+
+        It hears only of the kinds of events that begin so, if any are named, and of a commit without one nothing.
+        """
+        self._listeners.append((listener, kinds or ("",)))
 
     async def read(self, job: Job[T]) -> T:
         """Run a job that only reads, beside the writer."""
@@ -85,69 +88,55 @@ class Bus:
         self._readers.shutdown()
 
     def _next(self) -> None:
-        """Begin the next transaction, or rest."""
+        """Begin the next transaction, or rest; a job that may take its time has one of its own."""
         if not self._waiting:
             self._busy = False
             self._idle.set()
             return
-        batch = self._take()
-        futures = [future for future, _, _ in batch]
+        batch = [self._waiting.popleft()]
+        is_long = batch[0][2]
+        while self._waiting and len(batch) < MAX_JOBS_PER_COMMIT and not is_long and not self._waiting[0][2]:
+            batch.append(self._waiting.popleft())
         jobs = [job for _, job, _ in batch]
-        if batch[0][2]:
-            self._in_thread(futures, self._store.run, jobs)
+        if is_long:
+            self._in_thread(batch, self._store.run, jobs)
             return
+        outcomes: list[Outcome[Any]] | Exception
         try:
             staged = self._store.stage(jobs)
-            futures = self._put_off(batch, staged.outcomes)
-            outcomes = None if staged.wrote else self._store.commit(staged)
+            if staged.wrote:
+                self._in_thread(batch, self._store.commit, staged)
+                return
+            outcomes = self._store.commit(staged)
         except Exception as error:  # noqa: BLE001 - whatever it is, everyone in the batch has to hear of it
-            self._answer(futures, error)
-            return
-        if outcomes is None:
-            self._in_thread(futures, self._store.commit, staged)
-        else:
-            self._answer(futures, outcomes)
+            outcomes = error
+        self._answer(batch, outcomes)
 
-    def _put_off(self, batch: list[Waiting], outcomes: list[Outcome[Any]]) -> list[asyncio.Future[Any]]:
-        """Queue what takes its time anew, to be run beside the loop, and return who is to be answered."""
-        futures: list[asyncio.Future[Any]] = []
-        for (future, job, _), outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome.error, TakesTime):
-                self._waiting.append((future, job, True))
-                future = self._loop.create_future()  # nobody waits for this one
-                future.cancel()
-            futures.append(future)
-        return futures
-
-    def _in_thread(self, futures: list[asyncio.Future[Any]], work: Callable[[G], list[Outcome[Any]]], given: G) -> None:
+    def _in_thread(self, batch: list[Waiting], work: Callable[[G], list[Outcome[Any]]], given: G) -> None:
         """Do what waits for the disk beside the loop, then answer."""
         running = self._loop.run_in_executor(self._writer, work, given)
-        running.add_done_callback(lambda done: self._answer(futures, done.exception() or done.result()))
+        running.add_done_callback(lambda done: self._answer(batch, done.exception() or done.result()))
 
-    def _take(self) -> list[Waiting]:
-        batch = [self._waiting.popleft()]
-        while self._waiting and len(batch) < MAX_JOBS_PER_COMMIT and not batch[0][2] and not self._waiting[0][2]:
-            batch.append(self._waiting.popleft())
-        return batch
-
-    def _answer(self, futures: list[asyncio.Future[Any]], outcomes: list[Outcome[Any]] | BaseException) -> None:
-        """Answer a batch, tell of its changes, and go on."""
+    def _answer(self, batch: list[Waiting], outcomes: list[Outcome[Any]] | BaseException) -> None:
+        """Answer a batch, tell of its changes, and go on; what takes its time is queued anew, to be run alone."""
         if isinstance(outcomes, BaseException):
             known = isinstance(outcomes, CoveyError)
             log.log(logging.WARNING if known else logging.ERROR, "a batch was not committed", exc_info=outcomes)
-            outcomes = [Outcome(None, error=outcomes) for _ in futures]
-        for future, outcome in zip(futures, outcomes, strict=True):
-            if future.cancelled():
+            outcomes = [Outcome(None, error=outcomes) for _ in batch]
+        for (future, job, _), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome.error, TakesTime):
+                self._waiting.append((future, job, True))
+            elif future.cancelled():
                 continue
-            if outcome.error is None:
+            elif outcome.error is None:
                 future.set_result(outcome.value)
             else:
                 future.set_exception(outcome.error)
         self._loop.call_soon(self._next)
         changes = [change for outcome in outcomes for change in outcome.changes]
-        if changes:
-            for listen in self._listeners:
-                listen(changes)
+        for listener, kinds in self._listeners:
+            if heard := [change for change in changes if change.kind.startswith(kinds)]:
+                listener(heard)
 
 
 class Direct:

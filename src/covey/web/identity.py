@@ -49,13 +49,10 @@ class Devices:
         self.life = os.urandom(16).hex()
         """What this daemon is known by until it ends: what a browser sends it is worth nothing to the next."""
 
-    def committed(self, changes: list[Change]) -> set[str]:
-        """Return which devices were revoked just now; they are unknown from then on."""
-        gone = {change.subject for change in changes if change.kind == "device.revoked"}
-        if gone:
-            self._known = {}
-            self._revoked |= gone
-        return gone
+    def forget(self, revoked: set[str]) -> None:
+        """Know these no more."""
+        self._known = {}
+        self._revoked |= revoked
 
     def secret(self, device: str) -> str:
         """Return the secret of a browser; it is not stored but derived from the owner's token."""
@@ -119,13 +116,13 @@ class Identity:
         self._sessions: dict[str, Principal] = {}
         self.devices = Devices(app, bus, self._owner_token)
 
-    def forget_sessions(self, changes: list[Change]) -> set[str]:
-        """Return the sessions whose tokens became invalid with these changes."""
-        dead = {change.subject for change in changes if change.kind in ("session.token_minted", "session.removed")}
+    def forget_sessions(self, changes: list[Change]) -> None:
+        """Let go of the sessions whose tokens became invalid with these changes: a new one, removal, a run's end."""
+        dead = {change.subject for change in changes if change.kind.startswith("session.")}
         dead |= {run.session for change in changes if isinstance(run := change.row, Run) and run.outcome is not None}
         if dead:
             self._sessions = {}
-        return dead
+            self._hub.end_of(dead)
 
     async def who(self, scope: Scope, headers: Headers) -> Principal:
         """Return who asks, or refuse whoever shows nothing that we know."""

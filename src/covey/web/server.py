@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 from covey import proof
 from covey.app.app import Answer, App, Request
 from covey.app.context import Principal
-from covey.app.verbs import VERBS, Verb, fingerprint, read_body, read_query
+from covey.app.verbs import VERBS, Verb, decode, fingerprint, read_query
 from covey.errors import CoveyError, Invalid, NotFound, Unknown
 from covey.store.bus import Bus
 from covey.store.engine.rows import Change
@@ -130,17 +130,18 @@ class Web:
         self._for_anybody |= {("GET", proof.PATH): self._prove, ("POST", JOIN): self._join}
         """What is answered to those who do not show who they are."""
         self.followers = Followers(bus, hub)
+        bus.listen(self._identity.forget_sessions, "session.token_minted", "session.removed", "run.")
+        bus.listen(self._send_away, "device.revoked")
+        bus.listen(hub.publish)
 
-    def hear(self, changes: list[Change]) -> None:
-        """Let go of whoever may not ask any more after these changes, and tell all who follow."""
-        if dead := self._identity.forget_sessions(changes):
-            self.hub.end_of(dead)
-        if revoked := self._identity.devices.committed(changes):
-            self.followers.end_devices(revoked)
-            for handler, who in self._open_sockets.items():
-                if who.device in revoked:
-                    handler.cancel()
-        self.hub.publish(changes)
+    def _send_away(self, changes: list[Change]) -> None:
+        """Let go of browsers that were revoked; they are unknown from now on."""
+        revoked = {change.subject for change in changes}
+        self._identity.devices.forget(revoked)
+        self.followers.end_devices(revoked)
+        for handler, who in self._open_sockets.items():
+            if who.device in revoked:
+                handler.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -220,17 +221,15 @@ class Web:
             raise Invalid("A request that changes something takes no query.", hint="Put it into the JSON body.")
         else:
             body = await body_of(headers, receive)
-            asked = read_body(verb, body)
+            asked = decode(verb.decoder, body or b"{}")
             if (given := headers.get(b"idempotency-key")) is not None:
                 key, sent = given.decode("latin-1"), fingerprint(method, path, body)
         request = Request(verb, who, asked, params, key, sent)
-        job = self._app.job(request, seen=await self._look(request))
+        job = self._app.job(request, seen=None if verb.ahead is None else await self._look(request))
         return await (self._bus.write(job, long=verb.long) if verb.changes else self._bus.read(job))
 
     async def _look(self, request: Request) -> Any:
-        """Return what a verb needs from outside the store, if anything; read in a thread, in no transaction."""
-        if request.verb.ahead is None:
-            return None
+        """Return what a verb needs from outside the store; read in a thread, in no transaction."""
         look = await self._bus.read(self._app.ahead(request))
         threads = None if request.verb.changes else self._lookers
         return None if look is None else await asyncio.get_running_loop().run_in_executor(threads, look)

@@ -11,7 +11,7 @@ import pytest
 
 from covey.app.context import Call
 from covey.app.shapes.board.claims import Held
-from covey.app.verbs import VERBS, Verb, read_body
+from covey.app.verbs import VERBS, Verb, decode
 from covey.core.merging import gates
 from covey.core.people.rights import Asker, May, Rights
 from covey.errors import CoveyError, Denied, Refused
@@ -146,7 +146,7 @@ def asked_of(verb: Verb, it: Things) -> dict[str, Any]:
 def outcome(world: World, verb: Verb, who: Principal, asked: dict[str, Any]) -> May:
     """Ask, and return what came of it; what is refused for another reason than a right was let through by the table."""
     body = {name: value for name, value in asked.items() if name not in verb.params}
-    read_body(verb, msgspec.json.encode(body))  # or what is wrong with the test would pass for a right
+    decode(verb.decoder, msgspec.json.encode(body))  # or what is wrong with the test would pass for a right
     try:
         answer = world.answer(verb.name, who, **asked)
     except Denied:

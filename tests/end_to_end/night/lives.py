@@ -14,7 +14,7 @@ from covey import __version__, config
 from covey.app.app import App, Request
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
-from covey.app.verbs import VERBS, read_body
+from covey.app.verbs import VERBS, decode
 from covey.core.events import Started
 from covey.core.fleet.sessions import COVEY
 from covey.errors import CoveyError
@@ -25,7 +25,7 @@ from covey.loops.expiry import Expiry
 from covey.loops.fleet.commit_reader import GitCommits
 from covey.loops.fleet.fleet_loop import Fleet
 from covey.loops.fleet.fleet_memory import FleetMemory
-from covey.loops.merge_queue.queue_loop import Queue
+from covey.loops.merge_queue.queue_loop import HEARS, Queue
 from covey.loops.runtime import Runtime
 from covey.store.engine.rows import Change
 from covey.store.engine.sqlite import SqliteStore
@@ -106,7 +106,7 @@ class Life:
         if outcome.changes:
             self.place.listen(list(outcome.changes))
             self.fleet.hear(outcome.changes)
-            self.queue.hear(outcome.changes)
+            self.queue.hear([change for change in outcome.changes if change.kind.startswith(HEARS)])
         if not first:
             await asyncio.sleep(takes)
         value: T = outcome.result()
@@ -116,7 +116,7 @@ class Life:
         """Ask as a surface does."""
         found = VERBS[verb]
         params = {name: asked.pop(name) for name in found.params}
-        body = read_body(found, msgspec.json.encode(asked))
+        body = decode(found.decoder, msgspec.json.encode(asked))
         job = self.app.job(Request(found, who or Principal(), body, params))
         answer = await (self.write(job) if found.changes else self.read(job))
         return answer.value()

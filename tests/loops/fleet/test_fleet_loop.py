@@ -24,7 +24,7 @@ from covey.agents.custom import Declared
 from covey.app.app import App, Request
 from covey.app.context import Call, Context, Principal
 from covey.app.fleet.heartbeats import Pulses
-from covey.app.verbs import VERBS, fingerprint, read_body
+from covey.app.verbs import VERBS, decode, fingerprint
 from covey.core.events import Started
 from covey.core.fleet import sessions
 from covey.core.fleet.launches import Launch
@@ -178,7 +178,7 @@ class House:
         params = {name: asked.pop(name) for name in found.params}
         body = msgspec.json.encode(asked)
         request = fingerprint(found.method, found.path.format(**params), body)
-        return self.app.ask(Request(found, Principal(), read_body(found, body), params, sent=request)).value()
+        return self.app.ask(Request(found, Principal(), decode(found.decoder, body), params, sent=request)).value()
 
     def add(self, body: str, title: str = "One", **asked: Any) -> str:
         """Add a task and return its id."""

@@ -14,7 +14,7 @@ from covey.app.shapes.board.imports import ImportTasks
 from covey.app.shapes.board.tasks import AddTask, BulkTasks, EditTask
 from covey.app.shapes.forms import Answered, Asked, Json, Limit, Nothing, Perhaps
 from covey.app.shapes.leases import TakeLease
-from covey.app.verbs import VERBS, Verb, read_body, verb
+from covey.app.verbs import VERBS, Verb, decode, verb
 from covey.core.board.needs import Policy
 from covey.core.board.tasks import Task
 from covey.core.people import proposals
@@ -87,7 +87,7 @@ def propose(call: Call, what: Verb, asked: Any, params: dict[str, str], why: str
     if "session" in what.asked.__struct_fields__:
         asked = structs.replace(asked, session=session)  # whoever accepts it does it for the one who asked
     body = prose(msgspec.json.encode(asked).decode(), "The proposal", MOST_BYTES)
-    read_body(what, body.encode())
+    decode(what.decoder, body.encode())
     target = next(iter(params.values()), None)
     opened = call.tx.open_proposals(session)
     for before in opened:
@@ -187,7 +187,7 @@ def _request(found: Proposal) -> tuple[Verb, Any, dict[str, str]]:
         raise Invalid(
             f"{found.verb} cannot be proposed any more.", hint=f"Decline it: covey proposal decline {found.id}."
         )
-    return what, read_body(what, found.asked.encode()), dict.fromkeys(what.params, found.target or "")
+    return what, decode(what.decoder, found.asked.encode()), dict.fromkeys(what.params, found.target or "")
 
 
 # What it would change

@@ -9,7 +9,7 @@ from covey.app.app import App, Request
 from covey.app.clock import SystemClock
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
-from covey.app.verbs import VERBS, fingerprint, read_body, read_query
+from covey.app.verbs import VERBS, decode, fingerprint, read_query
 from covey.cli.frame.client import Answer, Question
 from covey.errors import CoveyError
 from covey.git.project import Project
@@ -91,7 +91,7 @@ class Alone:
         assert self._app is not None
         verb, sent = VERBS[question.verb], b""
         if verb.changes:
-            asked = read_body(verb, question.body)
+            asked = decode(verb.decoder, question.body or b"{}")
             sent = fingerprint(verb.method, verb.path.format(**question.params), question.body)
         else:
             from urllib.parse import parse_qsl  # takes as long to import as three claims

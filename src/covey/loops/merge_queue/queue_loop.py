@@ -50,7 +50,7 @@ QUEUE_REST_S = 2.0
 """Seconds after which the queue looks again although nothing was told."""
 LAST_PUSH_S = 10.0
 """Seconds that a push has to end when the daemon ends."""
-LISTENS = ("merge.", "queue.", "gate.", "fleet.", "task.approved", "task.edited")
+HEARS = ("merge.", "queue.", "gate.", "fleet.", "task.approved", "task.edited")
 
 log = logging.getLogger("covey.queue")
 
@@ -85,10 +85,8 @@ class Queue:
     # Hearing
 
     def hear(self, changes: Iterable[Change]) -> None:
-        """Step the train through changes, in the order of the log."""
+        """Step the train through changes of the kinds that it hears of, in the order of the log."""
         for each in changes:
-            if not each.kind.startswith(LISTENS):
-                continue
             self.news.set()
             was_halted = self.train.state.halted
             try:

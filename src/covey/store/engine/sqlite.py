@@ -160,19 +160,19 @@ class SqliteStore:
         with unavailable(self._undo):
             self.stand()
             try:
-                return self._stage(jobs, self._simply, patient)
+                return self._stage(jobs, patient)
             except _Spoiled:
                 self._db.run("ROLLBACK")
-                return self._stage(jobs, self._in_savepoint, patient)
+                return self._stage(jobs, patient, apart=True)
 
-    def _stage(self, jobs: Sequence[Job[Any]], one: Callable[[Tx, Job[Any]], Outcome[Any]], patient: bool) -> Staged:
+    def _stage(self, jobs: Sequence[Job[Any]], patient: bool, *, apart: bool = False) -> Staged:
         self._db.run("BEGIN IMMEDIATE")
         before = self._db.raw.total_changes()
         batch = Tx(self._db, self._head, now=round(self._clock(), 3))
         outcomes: list[Outcome[Any]] = []
         for job in jobs:
             tx = Tx(batch.db, batch.head, batch.now, patient=patient, moved=dict(batch.moved))
-            outcome = one(tx, job)
+            outcome = self._attempt(tx, job, apart=apart)
             if outcome.error is None:
                 batch.head, batch.moved = tx.head, tx.moved
             outcomes.append(outcome)
@@ -254,32 +254,29 @@ class SqliteStore:
         if self._db.raw.in_transaction:
             self._db.run("ROLLBACK")
 
-    def _simply(self, tx: Tx, job: Job[Any]) -> Outcome[Any]:
-        """Run a job without a savepoint, which costs a sixth of a claim: most refusals come before the first write."""
+    def _attempt(self, tx: Tx, job: Job[Any], *, apart: bool) -> Outcome[Any]:
+        """Run a job; `apart` from the others of its batch, so that what it wrote can be undone alone.
+
+        That takes a savepoint, which costs a sixth of a claim, and most refusals come before the first write.
+        """
         before = self._db.raw.total_changes()
-        outcome = self._attempt(tx, job)
-        if outcome.error is not None and self._db.raw.total_changes() != before:
-            raise _Spoiled
-        return outcome
-
-    def _in_savepoint(self, tx: Tx, job: Job[Any]) -> Outcome[Any]:
-        """Run a job so that what it wrote can be undone alone."""
-        self._db.run("SAVEPOINT job")
-        outcome = self._attempt(tx, job)
-        if outcome.error is not None:
-            self._db.run("ROLLBACK TO job")
-        self._db.run("RELEASE job")
-        return outcome
-
-    def _attempt(self, tx: Tx, job: Job[Any]) -> Outcome[Any]:
+        if apart:
+            self._db.run("SAVEPOINT job")
         try:
-            return Outcome(job(tx), tuple(tx.changes))
+            outcome: Outcome[Any] = Outcome(job(tx), tuple(tx.changes))
         except apsw.Error as error:
-            if isinstance(error, apsw.ConstraintError) and self._db.raw.in_transaction:
-                return Outcome(None, error=error)
-            raise
+            if not isinstance(error, apsw.ConstraintError) or not self._db.raw.in_transaction:
+                raise
+            outcome = Outcome(None, error=error)
         except Exception as error:  # noqa: BLE001 - the bug of one job must not spoil the others of its batch
-            return Outcome(None, error=error)
+            outcome = Outcome(None, error=error)
+        if outcome.error is not None and self._db.raw.total_changes() != before:
+            if not apart:
+                raise _Spoiled
+            self._db.run("ROLLBACK TO job")
+        if apart:
+            self._db.run("RELEASE job")
+        return outcome
 
     def read(self, job: Job[T]) -> T:
         """Run a job that only reads, on one snapshot, beside the writer."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -66,8 +67,7 @@ class Transaction:
 
     def find_among(self, row: type[R], column: str, wanted: Iterable[str], order: str = "") -> list[R]:
         """Return the rows that have one of some values in a column, however many values that are."""
-        split = parts(list(dict.fromkeys(wanted)))
-        return [each for part, marks in split for each in self.find(row, f"WHERE {column} IN ({marks}) {order}", part)]
+        return self.find(row, f"WHERE {column} IN {AMONG} {order}", (among(wanted),))
 
     def number(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Return the one number that a statement selects."""
@@ -120,13 +120,10 @@ def where(wanted: Iterable[tuple[str, Any]], *fixed: str) -> tuple[str, list[Any
     return f"WHERE {' AND '.join(terms)} " if terms else "", [value for _, value in given]
 
 
-def parts(values: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
-    """Yield values in parts that fit into one statement, each with its marks."""
-    for part in in_parts(values, 500):
-        yield part, ", ".join("?" * len(part))
+AMONG = "(SELECT value FROM json_each(?))"
+"""Any number of values in a statement, given as one."""
 
 
-def in_parts(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """Yield values in parts of this size, the last one shorter."""
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+def among(values: Iterable[str]) -> str:
+    """Return some values as `AMONG` takes them."""
+    return json.dumps(list(values))

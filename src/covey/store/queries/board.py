@@ -10,7 +10,7 @@ from msgspec.json import encode
 
 from covey.core.board import needs, tasks
 from covey.core.nouns import IdRow, NeedRow
-from covey.store.engine.transaction import Transaction, parts
+from covey.store.engine.transaction import AMONG, Transaction, among
 
 HOLDERS = """
 WITH RECURSIVE known(name) AS (
@@ -211,11 +211,8 @@ class Board(Transaction):
 
     def children_of(self, task_ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return the children of some tasks, as ids, each with its parent."""
-        found: list[tuple[str, str]] = []
-        for part, marks in parts(task_ids):
-            sql = f"SELECT id, parent FROM tasks WHERE parent IN ({marks}) ORDER BY parent, ordinal"
-            found += [(child, parent) for child, parent in self.db.rows(sql, part)]
-        return found
+        sql = f"SELECT id, parent FROM tasks WHERE parent IN {AMONG} ORDER BY parent, ordinal"
+        return [(child, parent) for child, parent in self.db.rows(sql, (among(task_ids),))]
 
     def edges(self, end: str, task_ids: Sequence[str]) -> list[NeedRow]:
         """Return the edges whose `end` (task or need) is among these tasks."""

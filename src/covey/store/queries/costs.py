@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from covey.core.costs.spending import DOLLAR_DECIMALS, Spend, Used
 from covey.core.fleet.signals import Usage
-from covey.store.engine.transaction import Transaction, parts, where
+from covey.store.engine.transaction import AMONG, Transaction, among, where
 
 Column = Literal["task", "session", "agent", "model", "day", "run"]
 _SUMS = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost), sum(unpriced), sum(calls)"
@@ -53,11 +53,8 @@ class Costs(Transaction):
 
     def used_by(self, column: Column, keys: Iterable[str]) -> dict[str, Used]:
         """Return what was used by each of some tasks, sessions or runs; one that used nothing is not in it."""
-        found: dict[str, Used] = {}
-        for part, marks in parts(list(keys)):
-            sql = f"SELECT {column}, {_SUMS} FROM spends WHERE {column} IN ({marks}) GROUP BY {column}"
-            found |= {key: _used(sums) for key, *sums in self.db.rows(sql, part)}
-        return found
+        sql = f"SELECT {column}, {_SUMS} FROM spends WHERE {column} IN {AMONG} GROUP BY {column}"
+        return {key: _used(sums) for key, *sums in self.db.rows(sql, (among(keys),))}
 
     def used_by_sessions(self, day: str) -> dict[str, Used]:
         """Return what each session used on a day."""

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from covey.core.leases import leases
-from covey.store.engine.transaction import Transaction, in_parts, parts, where
+from covey.store.engine.transaction import AMONG, Transaction, among, where
 
 MAX_PATHS_ASKED_EACH = 100
 """Above this many paths, all leases are read instead of those that each path could meet."""
@@ -22,13 +22,14 @@ class Leases(Transaction):
     def leases_near(self, resources: Iterable[str]) -> list[leases.Lease]:
         """Return every lease, live or waited for, that could meet one of these resources, the oldest first."""
         wanted = list(dict.fromkeys(resources))
+        if not wanted:
+            return []
         paths = [leases.index(each) for each in wanted if leases.is_path(each) or each == leases.REPO]
         names = [leases.index(each) for each in wanted if not leases.is_path(each) and each != leases.REPO]
         found = self._leases_found([*_beginnings(paths), *names])
-        for part in in_parts(paths, 50):
-            below = " OR ".join(["(found >= ? AND found < ?)"] * len(part))
-            ends = [end for text in part for end in (text, _beyond(text))]
-            found |= {row[0] for row in self.db.rows(f"SELECT lease FROM lease_resources WHERE {below}", ends)}
+        for path in paths:
+            below = "SELECT lease FROM lease_resources WHERE found >= ? AND found < ?"
+            found.update(self.column(below, (path, _beyond(path))))
         return self._leases(found)
 
     def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
@@ -39,12 +40,8 @@ class Leases(Transaction):
             return self._leases({lease for lease, text in found if _begins_one(text, texts)})
         return self._leases(self._leases_found(_beginnings(texts)))
 
-    def _leases_found(self, texts: Sequence[str]) -> set[str]:
-        found: set[str] = set()
-        for part, marks in parts(texts):
-            sql = f"SELECT lease FROM lease_resources WHERE found IN ({marks})"
-            found.update(row[0] for row in self.db.rows(sql, part))
-        return found
+    def _leases_found(self, texts: Iterable[str]) -> set[str]:
+        return set(self.column(f"SELECT lease FROM lease_resources WHERE found IN {AMONG}", (among(texts),)))
 
     def _leases(self, lease_ids: Iterable[str]) -> list[leases.Lease]:
         return sorted(self.find_among(leases.Lease, "id", lease_ids), key=lambda lease: lease.fence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from math import inf, nextafter
 from typing import Any
@@ -12,7 +11,7 @@ from covey.core.events import Event, digest
 from covey.core.nouns import NAMES, Payload, Row, noun_of
 from covey.store.engine import rows
 from covey.store.engine.rows import Change
-from covey.store.engine.transaction import Head, R, Transaction, parts, where
+from covey.store.engine.transaction import AMONG, Head, R, Transaction, among, where
 
 EVENT = "seq, time, actor, kind, subject, data, key, prev"
 _APPEND = f"INSERT INTO events ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -85,7 +84,7 @@ class Log(Transaction):
     def newest_of(self, subjects: Sequence[str]) -> int:
         """Return the number of the last event that happened to any of these, 0 if none did."""
         sql = "SELECT (SELECT max(seq) FROM events WHERE subject = value) FROM json_each(?)"
-        found = self.db.rows(sql, (json.dumps(subjects),))
+        found = self.db.rows(sql, (among(subjects),))
         return max((seq for (seq,) in found if seq is not None), default=0)
 
     # What is read of it for people
@@ -147,9 +146,9 @@ class Log(Transaction):
         """Return the task of each run, merge, question and lease among some subjects."""
         found: dict[str, str] = {}
         for prefix, table in _WITH_TASK.items():
-            for some, marks in parts(sorted(name for name in subjects if name.startswith(prefix))):
-                sql = f"SELECT id, task FROM {table} WHERE id IN ({marks}) AND task IS NOT NULL"
-                found |= {str(name): str(task) for name, task in self.db.rows(sql, some)}
+            some = [name for name in subjects if name.startswith(prefix)]
+            sql = f"SELECT id, task FROM {table} WHERE id IN {AMONG} AND task IS NOT NULL"
+            found |= dict(self.db.rows(sql, (among(some),)) if some else ())
         return found
 
     def turns(self, session: str, part: range, since: float, until: float, limit: int) -> list[tuple[float, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from covey.core.fleet import fleet_state, runs, sessions
-from covey.store.engine.transaction import Transaction, parts, where
+from covey.store.engine.transaction import AMONG, Transaction, among, where
 
 
 class Runs(Transaction):
@@ -66,11 +66,8 @@ class Runs(Transaction):
 
     def ended_among(self, names: Collection[str]) -> dict[str, str | None]:
         """Return which of some names are runs that have ended, with the status of their task; None if it has none."""
-        found: dict[str, str | None] = {}
-        for some, marks in parts(sorted(names)):
-            sql = "SELECT runs.id, tasks.status FROM runs LEFT JOIN tasks ON tasks.id = runs.task WHERE"
-            found |= dict(self.db.rows(f"{sql} outcome IS NOT NULL AND runs.id IN ({marks})", tuple(some)))
-        return found
+        sql = "SELECT runs.id, tasks.status FROM runs LEFT JOIN tasks ON tasks.id = runs.task WHERE"
+        return dict(self.db.rows(f"{sql} outcome IS NOT NULL AND runs.id IN {AMONG}", (among(names),)))
 
     def removed_sessions(self) -> dict[str, float]:
         """Return the sessions that covey ran and that are removed, with the time since when."""
