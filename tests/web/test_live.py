@@ -12,6 +12,7 @@ import pytest
 
 from covey.app.clock import SystemClock
 from covey.app.fleet.live import Basis
+from covey.app.shapes.board.waits import WaitsNow
 from covey.app.shapes.costs import SpentToday
 from covey.errors import CoveyError, Unavailable
 from covey.loops.fleet.fleet_memory import FleetMemory
@@ -161,7 +162,7 @@ async def greeted_while_nothing_can_be_read() -> list[Any]:
     nothing = SpentToday(
         day="2026-01-01", cost=0.0, tokens=0, unpriced=0, without_price=[], budget=None, budget_tokens=None
     )
-    answers: list[Basis | CoveyError] = [Unavailable("Not now."), Basis(nothing, False, [], {}, {})]
+    answers: list[Basis | CoveyError] = [Unavailable("Not now."), Basis(nothing, False, [], {}, {}, WaitsNow({}, {}))]
 
     async def read(job: Any) -> Basis:
         answer = answers.pop(0)

@@ -16,7 +16,7 @@ import glob
 import os.path
 import re
 
-from covey.agents import providers, streams
+from covey.agents import environment, streams
 from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.provider_errors import trouble
 from covey.core.fleet.launches import Launch
@@ -25,7 +25,7 @@ from covey.core.people.permits import PermissionLevel
 from covey.values import dataclass
 
 TRAITS = Traits(
-    priced=True, env=("AIDER_*", *providers.KEYS, *providers.AUTHORITIES), gap=1.0, memory=300 * 1024 * 1024
+    priced=True, env=("AIDER_*", *environment.KEYS, *environment.AUTHORITIES), gap=1.0, memory=300 * 1024 * 1024
 )
 QUIET = (
     "--yes-always", "--no-pretty", "--no-stream", "--no-fancy-input", "--no-check-update", "--no-analytics",

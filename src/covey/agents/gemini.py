@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from covey.agents import providers, streams
+from covey.agents import environment, streams
 from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.allowed_commands import PUSH_WITH_HOOK, allowed
 from covey.agents.provider_errors import of_status, trouble
@@ -43,7 +43,7 @@ from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
 TRAITS = Traits(
-    speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*", *providers.AUTHORITIES), gap=0.5, memory=400 * 1024 * 1024
+    speaks=True, resumes=True, env=("GEMINI_*", "GOOGLE_*", *environment.AUTHORITIES), gap=0.5, memory=400 * 1024 * 1024
 )
 MODES = {PermissionLevel.ASK: "default", PermissionLevel.EDITS: "auto_edit", PermissionLevel.FULL: "yolo"}
 POLICY = "gemini-policy.toml"

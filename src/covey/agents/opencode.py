@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
-from covey.agents import providers, streams
+from covey.agents import environment, streams
 from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.allowed_commands import allowed
 from covey.agents.provider_errors import trouble
@@ -42,7 +42,7 @@ TRAITS = Traits(
     speaks=True,
     resumes=True,
     priced=True,
-    env=("OPENCODE_*", *providers.KEYS, *providers.AUTHORITIES),
+    env=("OPENCODE_*", *environment.KEYS, *environment.AUTHORITIES),
     gap=1.0,
     memory=500 * 1024 * 1024,
 )

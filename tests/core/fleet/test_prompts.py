@@ -5,28 +5,55 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.board.tasks import Kind, Note, Try
+from covey.core.board.tasks import Kind, Note, Status, Task, Try
 from covey.core.fleet import task_updates
 from covey.core.fleet.prompts import (
     MAX_PART_BYTES,
     TASK_PARTS,
     Brief,
-    EarlierTask,
     UncommittedWork,
     cut,
     prompt,
     resumed,
     told,
 )
+from covey.core.fleet.sessions import Session
 from covey.core.fleet.task_updates import GONE
 
-PLAIN = Brief(task="T-1", title="Mend it", body="", kind=Kind.CHANGE, session="ada", branch="covey/T-1", main="trunk")
-FULL = replace(
+OF_TASK = {*TASK_PARTS, "author", "tries", "notes"} - {"body"}
+
+
+def but(brief: Brief, **changes: Any) -> Brief:
+    """Return a brief that is another one in this: in what its task says, in the role of its session, or by itself."""
+    task = {name: changes.pop(name) for name in OF_TASK & changes.keys()}
+    session = {name: changes.pop(name) for name in {"role"} & changes.keys()}
+    return replace(brief, task=replace(brief.task, **task), session=replace(brief.session, **session), **changes)
+
+
+def part(brief: Brief, name: str) -> Any:
+    """Return a part of the task of a brief."""
+    return brief.body if name == "body" else getattr(brief.task, name)
+
+
+def earlier(name: str, title: str, status: Status, result: str | None = None, **more: Any) -> tuple[Task, str | None]:
+    """Return a task that had to be done before."""
+    return Task(id=name, ordinal=0, title=title, status=status, **more), result
+
+
+PLAIN = Brief(
+    task=Task(id="T-1", ordinal=1, title="Mend it"),
+    body="",
+    session=Session(name="ada"),
+    branch="covey/T-1",
+    main="trunk",
+)
+FULL = but(
     PLAIN,
     body="With care.\n",
     check="make test",
@@ -35,8 +62,8 @@ FULL = replace(
     do_not_touch=("src/auth/**",),
     done_when=("make check", "It is fast"),
     needs=(
-        EarlierTask("T-0", "Lay the ground", "done", "It is\nlaid", "c0ffee" * 6, "eve"),
-        EarlierTask("T-9", "Look", "dropped"),
+        earlier("T-0", "Lay the ground", Status.DONE, "It is\nlaid", commit="c0ffee" * 6, session="eve"),
+        earlier("T-9", "Look", Status.DROPPED),
     ),
     tries=(Try("bob", 1.0, "The first line\nand more"), Try("ada", 2.0, "The last line\nand all of it")),
     notes=(Note("owner", 1.0, "See the plan"),),
@@ -98,7 +125,7 @@ def test_of_earlier_tries_only_the_last_is_told_in_full() -> None:
 
 
 def test_a_report_is_told_to_commit_nothing_and_a_change_to_commit_everything() -> None:
-    report = prompt(replace(PLAIN, kind=Kind.REPORT, check="make test"))
+    report = prompt(but(PLAIN, kind=Kind.REPORT, check="make test"))
     assert "Commit nothing" in report and "covey/T-1" not in report and "make test" not in report
     assert "everything must be committed" in prompt(PLAIN)
 
@@ -108,7 +135,7 @@ texts = st.text(min_size=1).filter(str.strip)
 
 @given(texts, texts)
 def test_what_the_owner_wrote_stands_as_it_is(title: str, body: str) -> None:
-    text = prompt(replace(PLAIN, title=title, body=body))
+    text = prompt(but(PLAIN, title=title, body=body))
     assert f"# T-1: {title}\n\n{body.rstrip()}" in text
 
 
@@ -117,7 +144,7 @@ def test_what_the_owner_wrote_stands_as_it_is(title: str, body: str) -> None:
 words = st.sampled_from(("umber", "ochre", "cobalt", ""))
 lists = st.lists(words.filter(bool), max_size=2, unique=True).map(tuple)
 briefs = st.builds(
-    lambda title, body, scope, do_not_touch, done_when, role, notes, need: replace(
+    lambda title, body, scope, do_not_touch, done_when, role, notes, need: but(
         PLAIN,
         title=title or "sienna",
         body=body,
@@ -125,8 +152,8 @@ briefs = st.builds(
         do_not_touch=do_not_touch,
         done_when=done_when,
         role=role or None,
-        notes=[Note("owner", 1.0, f"note {number} {note}") for number, note in enumerate(notes)],
-        needs=[EarlierTask("T-0", "Before", "done", need)] if need else [],
+        notes=tuple(Note("owner", 1.0, f"note {number} {note}") for number, note in enumerate(notes)),
+        needs=[earlier("T-0", "Before", Status.DONE, need)] if need else [],
     ),
     *(words, words, lists, lists, lists, words, lists, words),
 )
@@ -134,30 +161,32 @@ briefs = st.builds(
 
 @given(before=briefs, now=briefs)
 def test_a_conversation_is_told_all_that_is_new_and_nothing_twice(before: Brief, now: Brief) -> None:
-    now = replace(now, notes=[*before.notes, *now.notes])
-    text = resumed(replace(now, heard=told(before)))
-    changed = [name for name in TASK_PARTS if getattr(now, name) != getattr(before, name)]
+    now = but(now, notes=(*before.task.notes, *now.task.notes))
+    text = resumed(but(now, heard=told(before)))
+    changed = [name for name in TASK_PARTS if part(now, name) != part(before, name)]
     parts = {"body": now.body, "scope": "You may write only: ", "do_not_touch": "Do not touch: "}
-    parts |= {"done_when": "It is done when:", "title": f"# T-1: {now.title}"}
+    parts |= {"done_when": "It is done when:", "title": f"# T-1: {now.task.title}"}
     for name in changed:
-        assert (parts[name] if getattr(now, name) else GONE[name]) in text
+        assert (parts[name] if part(now, name) else GONE[name]) in text
     assert ("# T-1: " in text) is bool(changed)
-    assert ("role" in text) is (now.role != before.role)
+    assert ("role" in text) is (now.session.role != before.session.role)
     assert ("came before" in text or "had to be done before" in text) is (now.needs != before.needs)
-    old, new = ({note.text for note in notes} for notes in (before.notes, now.notes[len(before.notes) :]))
-    assert {note.text for note in now.notes if f"> {note.text}" in text} == new
+    old, new = (
+        {note.text for note in notes} for notes in (before.task.notes, now.task.notes[len(before.task.notes) :])
+    )
+    assert {note.text for note in now.task.notes if f"> {note.text}" in text} == new
     assert all(f"> {note}" not in text for note in old - new)
-    quiet = resumed(replace(now, heard=task_updates.after(told(before), told(now))))
-    assert quiet == resumed(replace(PLAIN, title=now.title, heard=told(replace(PLAIN, title=now.title))))
+    quiet = resumed(but(now, heard=task_updates.after(told(before), told(now))))
+    assert quiet == resumed(but(PLAIN, title=now.task.title, heard=told(but(PLAIN, title=now.task.title))))
 
 
 def test_what_somebody_else_left_uncommitted_is_told_with_the_way_to_get_it_and_once() -> None:
     left = UncommittedWork("bob", "refs/covey/rescue/bob/1", [f"{number}.txt" for number in range(25)])
-    for text in (prompt(replace(PLAIN, left=[left])), resumed(replace(PLAIN, left=[left], heard=told(PLAIN)))):
+    for text in (prompt(but(PLAIN, left=[left])), resumed(but(PLAIN, left=[left], heard=told(PLAIN)))):
         assert "- bob left 0.txt, 1.txt" in text and "19.txt and 5 more" in text and "20.txt" not in text
         assert "git restore --source=refs/covey/rescue/bob/1:work -- PATH" in text
-    again = replace(PLAIN, left=[left])
-    assert "bob" not in resumed(replace(again, heard=told(again)))
+    again = but(PLAIN, left=[left])
+    assert "bob" not in resumed(but(again, heard=told(again)))
 
 
 # Words of others
@@ -197,13 +226,13 @@ def test_whatever_others_write_a_prompt_has_our_lines_and_quotations_of_those_wh
     title: str, body: str, result: str, what: str, note: str, asked: str, sender: bool
 ) -> None:
     tries = (Try("mallory", 1.0, what), Try("mallory", 2.0, what, "eve" if sender else ""))
-    brief = replace(
+    brief = but(
         FULL, title=title, body=body, author="mallory", done_when=(title,), tries=tries,
-        needs=(EarlierTask("T-0", title, "done", result, None, "eve"),),
+        needs=(earlier("T-0", title, Status.DONE, result, session="eve"),),
         notes=(Note("eve", 1.0, note),), answers=((asked, "Yes."),), mail=(), kept=False,
         left=(UncommittedWork("mallory", "refs/covey/rescue/mallory/1", (title, "a b")),),
     )  # fmt: skip
-    for text in (prompt(brief), resumed(replace(brief, sent_back=True)), resumed(brief)):
+    for text in (prompt(brief), resumed(but(brief, sent_back=True)), resumed(brief)):
         for line in text.split("\n"):
             assert all(char.isprintable() or char == "\t" or unicodedata.category(char) == "Zs" for char in line)
             assert "<system-reminder" not in line and "</system" not in line and "<|" not in line
@@ -217,16 +246,16 @@ def test_whatever_others_write_a_prompt_has_our_lines_and_quotations_of_those_wh
 
 @given(foreign)
 def test_a_task_of_a_colleague_keeps_every_line_of_it_behind_a_mark(body: str) -> None:
-    text = prompt(replace(PLAIN, body=body, author="mallory", title="Mend it"))
+    text = prompt(but(PLAIN, body=body, author="mallory", title="Mend it"))
     quoted = [line for line in text.split("\n") if line.startswith(">")]
     assert len(quoted) == len(body.rstrip().splitlines()) or not body.strip() or "\x1b" in body
-    control = prompt(replace(PLAIN, body=body, title="Mend it"))
+    control = prompt(but(PLAIN, body=body, title="Mend it"))
     assert body.rstrip() in control and "mallory" not in control
 
 
 def test_a_story_of_covey_keeps_its_headings_and_one_that_a_session_forged_does_not() -> None:
     story = "It fails.\n\n## What to do\n1. git merge"
-    ours, forged = (prompt(replace(PLAIN, tries=(Try("bob", 1.0, story, by),))) for by in ("covey", ""))
+    ours, forged = (prompt(but(PLAIN, tries=(Try("bob", 1.0, story, by),))) for by in ("covey", ""))
     assert "\n## What to do\n1. git merge" in ours
     assert "\n> ## What to do\n> 1. git merge" in forged and "\n##" not in forged
 
@@ -242,9 +271,9 @@ def test_of_a_long_text_the_end_is_told(size: int) -> None:
 
 def test_a_prompt_is_bounded_by_how_much_there_is_of_each() -> None:
     long = "x" * 10 * MAX_PART_BYTES
-    brief = replace(
+    brief = but(
         FULL,
-        needs=(EarlierTask("T-0", "t", "done", long),) * 3,
+        needs=(earlier("T-0", "t", Status.DONE, long),) * 3,
         tries=(Try("b", 1.0, long),) * 3,
         notes=(Note("o", 1.0, long),) * 3,
     )
@@ -252,7 +281,7 @@ def test_a_prompt_is_bounded_by_how_much_there_is_of_each() -> None:
 
 
 def test_a_conversation_that_is_taken_up_again_is_told_only_what_is_new() -> None:
-    text = resumed(replace(FULL, heard=told(FULL)))
+    text = resumed(but(FULL, heard=told(FULL)))
     for said in ("Go on with T-1: Mend it", "The last line", "> 8080", "> Mind the gap", "make test"):
         assert said in text
     for known in ("With care.", "src/auth/**", "See the plan", "Your role"):
@@ -261,5 +290,5 @@ def test_a_conversation_that_is_taken_up_again_is_told_only_what_is_new() -> Non
 
 
 def test_a_report_that_is_taken_up_again_is_not_told_to_commit() -> None:
-    text = resumed(replace(PLAIN, kind=Kind.REPORT))
+    text = resumed(but(PLAIN, kind=Kind.REPORT))
     assert "committed" not in text and "result of the report" in text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from covey.core.board.tasks import Status, Task
 from covey.core.fleet import run_end
 from covey.core.fleet.outcomes import Again, Crashed, HandIn, PutOff, Verdict
-from covey.core.fleet.run_end import CrashLimit, End, Fate
+from covey.core.fleet.run_end import End, Fate
 from covey.core.fleet.runs import Outcome, Run
 from covey.core.fleet.sessions import SessionState
 from covey.core.fleet.signals import Trouble
@@ -23,7 +23,6 @@ RUN = Run(id="run-9", ordinal=9, session="ada", task="T-1", fence=3, agent="scri
 TASK = Task(id="T-1", ordinal=1, title="t", status=Status.DOING, session="ada", fence=3)
 WORK = HandIn("c0ffee1", "It works")
 QUESTION = Question(id="question-1", ordinal=1, session="ada", run="run-9", text="Which port?")
-LIMIT = CrashLimit(crashes=3, seconds=60.0)
 
 verdicts = st.sampled_from(
     [
@@ -155,7 +154,7 @@ def test_crashes_block_a_task_when_they_are_many_in_a_short_time_or_twice_as_man
     ended: list[float], often: bool
 ) -> None:
     crashes = [_earlier(Outcome.CRASHED, ended=each) for each in ended]
-    assert run_end.crashes_too_often(crashes, LIMIT, 100.0) is often
+    assert run_end.crashes_too_often(crashes, 100.0, most=3, seconds=60.0) is often
     end = run_end.end_of(RUN, TASK, Crashed("boom"), [], crashes_too_often=often)
     assert (end.fate is Fate.BLOCKED) is often
 
@@ -165,8 +164,10 @@ def test_only_crashes_under_the_same_claim_count(earlier: list[Run]) -> None:
     crashes = run_end.crashes_before(RUN, earlier)
     assert all(one.fence == RUN.fence and one.id != RUN.id for one in crashes)
     assert all(one.outcome in (Outcome.CRASHED, Outcome.LOST) for one in crashes)
-    if run_end.crashes_too_often(crashes, LIMIT, 200.0):
-        assert run_end.crashes_too_often([*crashes, _earlier(Outcome.CRASHED, ended=200.0)], LIMIT, 200.0)
+    if run_end.crashes_too_often(crashes, 200.0, most=3, seconds=60.0):
+        assert run_end.crashes_too_often(
+            [*crashes, _earlier(Outcome.CRASHED, ended=200.0)], 200.0, most=3, seconds=60.0
+        )
 
 
 def test_a_crash_story_names_the_last_crash_in_one_line() -> None:

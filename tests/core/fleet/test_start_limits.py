@@ -9,14 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from covey.core.fleet import start_limits
 from covey.core.fleet.signals import Trouble
-from covey.core.fleet.start_limits import BURST_S, CALM_S, MAX_LIMIT_S, RETRY_AFTER_S, Load, Pace, Wait
+from covey.core.fleet.start_limits import BURST_S, CALM_S, MAX_LIMIT_S, RETRY_AFTER_S, Pace, Wait
 
 MIB = 1024**2
 
 
 def wait(now: Pace, at: float, running: int, **load: float) -> Wait | None:
     """Say why no run starts."""
-    return start_limits.why_wait(now, Load(at=at, running=running, **load))  # type: ignore[arg-type]
+    return start_limits.why_wait(now, at=at, running=running, **load)  # type: ignore[arg-type]
 
 
 # Providers
@@ -162,7 +162,7 @@ def test_what_has_no_room_waits_and_a_person_is_told() -> None:
 
 def test_the_first_run_starts_however_little_memory_there_is_and_where_nobody_knows() -> None:
     assert wait(Pace(), 0.0, 0, free=1 * MIB, needs=400 * MIB, reserve=512 * MIB) is None
-    assert start_limits.why_wait(Pace(), Load(at=0.0, running=9, free=None, needs=400 * MIB, reserve=512 * MIB)) is None
+    assert start_limits.why_wait(Pace(), at=0.0, running=9, free=None, needs=400 * MIB, reserve=512 * MIB) is None
 
 
 def test_starts_are_apart() -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from covey.agents import providers, streams
+from covey.agents import environment, streams
 from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.agents.claude import messages, questions
 from covey.agents.claude.launch import added, home, permissions, program, settings
@@ -43,7 +43,7 @@ VARIABLES = (
     *("CLAUDE_CODE_API_*", "CLAUDE_CODE_MAX_*", "CLAUDE_CODE_DISABLE_*", "CLAUDE_CODE_EFFORT_LEVEL"),
     *("CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_ENABLE_*", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS"),
     *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_*", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_MCP_OUTPUT_TOKENS"),
-    *("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", *providers.AUTHORITIES),
+    *("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", *environment.AUTHORITIES),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
 """By name, since whoever starts covey from inside of Claude Code has more of them, which tell of that session."""

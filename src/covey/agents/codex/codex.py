@@ -19,7 +19,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any
 
-from covey.agents import providers, streams
+from covey.agents import environment, streams
 from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.codex.launch import command_of, home, hooks, journal, settings, spending, usage_of
 from covey.agents.codex.terminal import CodexTerminal
@@ -45,7 +45,7 @@ TRAITS = Traits(
     speaks=True,
     resumes=True,
     hooks=True,
-    env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*", *providers.AUTHORITIES),
+    env=("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*", *environment.AUTHORITIES),
     gap=0.5,
     memory=200 * 1024 * 1024,
 )

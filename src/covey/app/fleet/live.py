@@ -83,7 +83,7 @@ class Basis:
     """The open runs by their sessions."""
     written: dict[str, Used]
     """What each of these runs has used as far as it is written down, and so counted."""
-    waits: WaitsNow = WaitsNow({}, {})
+    waits: WaitsNow
 
 
 @verb("live.show", "GET /api/live", Nothing, LiveFull, may=OWNER_ONLY)
@@ -113,40 +113,33 @@ def basis(call: Call) -> Basis:
     held = {name: held[0] for name, held in tx.held_ids().items()}
     names = {each.name: at_work[each.name].task if each.name in at_work else held.get(each.name) for each in known}
     wanted = sorted({name for name in names.values() if name is not None})
-    spent, gates_now = call.tx.used_by("task", wanted), _gates(call, wanted)
+    spent, gates_now = tx.used_by("task", wanted), _gates(call, wanted)
     close = [each for each in tx.open_overlaps() if each.level.is_close]
     meets = Counter(name for each in close for name in (each.one, each.other))  # main may be one of them
     look = Look(call)
     idle = {each.session: Told(each.text, each.until) for each in look.session_waits()}
-    found = [_row(each, names[each.name], at_work.get(each.name), spent, gates_now, meets) for each in known]
-    found = [structs.replace(each, waits=idle.get(each.session)) for each in found]
-    written = call.tx.used_by("run", [run.id for run in at_work.values()])
-    return Basis(today(call), tx.fleet().paused, found, at_work, written, look.now())
 
+    def row(session: sessions.Session) -> LiveRow:
+        run, task = at_work.get(session.name), names[session.name] or ""
+        used = spent.get(task, Used())
+        return LiveRow(
+            session=session.name,
+            task=names[session.name],
+            run=None if run is None else run.id,
+            state=session.state,
+            since=session.updated,
+            until=session.until,
+            evidence=session.evidence,
+            cost=used.cost,
+            tokens=used.tokens,
+            gate=gates_now.get(task),
+            overlaps=meets[task],
+            terminal=run is not None and run.runner == runs.TMUX,
+            waits=idle.get(session.name),
+        )
 
-def _row(
-    session: sessions.Session,
-    task: str | None,
-    run: runs.Run | None,
-    spent: dict[str, Used],
-    gates_now: dict[str, GateNow],
-    meets: Counter[str],
-) -> LiveRow:
-    used = spent.get(task or "", Used())
-    return LiveRow(
-        session=session.name,
-        task=task,
-        run=None if run is None else run.id,
-        state=session.state,
-        since=session.updated,
-        until=session.until,
-        evidence=session.evidence,
-        cost=used.cost,
-        tokens=used.tokens,
-        gate=gates_now.get(task or ""),
-        overlaps=meets[task or ""],
-        terminal=run is not None and run.runner == runs.TMUX,
-    )
+    written = tx.used_by("run", [run.id for run in at_work.values()])
+    return Basis(today(call), tx.fleet().paused, [row(each) for each in known], at_work, written, look.now())
 
 
 def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> LiveRow:

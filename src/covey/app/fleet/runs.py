@@ -25,10 +25,10 @@ from covey.core.board.waiting import Cause
 from covey.core.costs.budgets import Scope
 from covey.core.fleet import run_end, runs, sessions, task_updates
 from covey.core.fleet.outcomes import Again, HandIn, PutOff, Verdict
-from covey.core.fleet.prompts import Brief, EarlierTask
-from covey.core.fleet.run_end import CrashLimit, End, Fate, is_at_work
+from covey.core.fleet.prompts import Brief
+from covey.core.fleet.run_end import End, Fate, is_at_work
 from covey.core.fleet.runs import Outcome, Run
-from covey.core.fleet.sessions import COVEY, OWNER, Goal, Session, SessionState
+from covey.core.fleet.sessions import COVEY, Goal, Session, SessionState
 from covey.core.fleet.start_limits import Wait
 from covey.core.fleet.task_updates import Facts
 from covey.core.merging import merges
@@ -206,10 +206,12 @@ def work(call: Call, run: Run) -> Work | None:
     mine = [one for one in earlier if one.agent == run.agent and one.session == run.session]
     talks = (one.conversation for one in mine if one.conversation is not None)
     text, merge = call.tx.text(task.body), call.tx.last_merge(task.id)
+    rejected = merge is not None and merge.state is merges.MergeState.REJECTED
+    sent_back = rejected and merge is not None and bool(task.tries) and task.tries[-1].at == merge.ended
     return Work(
         run,
         session,
-        _brief(call, session, task, text, _heard_by(mine)),
+        _brief(call, session, task, text, _heard_by(mine), sent_back=sent_back),
         text,
         secret,
         tries=len(task.tries),
@@ -271,48 +273,32 @@ def heard(call: Call, run: Run, told: Facts) -> None:
             call.tx.advance(now, runs.Heard(news), COVEY)
 
 
-def _brief(call: Call, session: Session, task: Task, body: str, heard: Facts) -> Brief:
+def _brief(call: Call, session: Session, task: Task, body: str, heard: Facts, *, sent_back: bool) -> Brief:
     config, letters = call.context.config, mail_delivery.enclosed(call, session.name)
     answers = questions.answers(call, task.id)
     for message, _ in letters:  # what they tell need not be told twice in one prompt
         heard = task_updates.after(heard, message.facts if heard and message.task == task.id else ())
     return Brief(
-        task=task.id,
-        title=task.title,
+        task=task,
         body=body,
-        author=task.author,
-        kind=task.kind,
-        session=session.name,
+        session=session,
         branch=task_branch(task.id),
         main=config.target,
         check=config.merge.check or None,
-        role=session.role,
-        scope=task.scope,
-        do_not_touch=task.do_not_touch,
-        done_when=task.done_when,
         needs=[_told(call, need.task) for need in task.needs],
-        tries=task.tries,
-        notes=task.notes,
         mail=[quote for _, quote in letters],
         answers=[questions.quoted(each) for each in answers],
         answered=[each.id for each in answers],
-        sent_back=_came_back(call, task),
+        sent_back=sent_back,
         heard=heard,
     )
 
 
-def _came_back(call: Call, task: Task) -> bool:
-    """Say whether the last thing that went wrong with a task was that its work did not land."""
-    merge = call.tx.last_merge(task.id)
-    rejected = merge is not None and merge.state is merges.MergeState.REJECTED
-    return rejected and merge is not None and bool(task.tries) and task.tries[-1].at == merge.ended
-
-
-def _told(call: Call, task_id: str) -> EarlierTask:
+def _told(call: Call, task_id: str) -> tuple[Task, str | None]:
+    """Return a task that had to be done before, and what came of it."""
     task = call.tx.task(task_id)
     assert task is not None
-    result = None if task.result is None else call.tx.text(task.result)
-    return EarlierTask(task.id, task.title, task.status, result, task.commit, task.session or OWNER)
+    return task, None if task.result is None else call.tx.text(task.result)
 
 
 def show(call: Call, name: str, state: SessionState, evidence: str, until: float | None = None) -> None:
@@ -379,15 +365,16 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     task, now = call.tx.task(run.task), _open(call, run)
     if task is None or now is None:
         return
-    if isinstance(verdict, Again | PutOff) and verdict.fresh:
-        forget_conversation(call, now)
+    if isinstance(verdict, Again | PutOff) and verdict.fresh and now.conversation != "":
+        # Also of a run that never named it: it may have taken up the one of an earlier run.
+        call.tx.advance(now, runs.Talking(""), COVEY)
     earlier = call.tx.last_runs("task", run.task, MAX_EARLIER_RUNS)
     asked = run_end.still_asked(questions.awaited(call, task.id), run, verdict)
     verdict = run_end.in_context(verdict, run, task, earlier, task_branch(task.id))
     crashes = run_end.crashes_before(run, earlier)
     watch = call.context.config.watch
-    limit = CrashLimit(crashes=watch.crashes, seconds=watch.crash_minutes * 60)
-    too_often = run_end.crashes_too_often(crashes, limit, call.tx.now)
+    seconds = watch.crash_minutes * 60
+    too_often = run_end.crashes_too_often(crashes, call.tx.now, most=watch.crashes, seconds=seconds)
     end = run_end.end_of(run, task, verdict, asked, crashes_too_often=too_often)
     if end.fate is Fate.HANDED_IN and isinstance(verdict, HandIn):
         held_back = handing_in(call, run.session, task, verdict.writes)
@@ -425,12 +412,6 @@ def give_back(call: Call, name: str) -> None:
     session = call.tx.session(name)
     if session is not None:
         call.put_session(session, name, sessions.give_back(session), by=COVEY)
-
-
-def forget_conversation(call: Call, run: Run) -> Run:
-    """Note that the conversation of a run is past use: the next one begins anew."""
-    # Also of a run that never named it: it may have taken up the one of an earlier run.
-    return run if run.conversation == "" else call.tx.advance(run, runs.Talking(""), COVEY)
 
 
 def _end(call: Call, run: Run, event: runs.Ended, *, until: float | None = None) -> bool:

@@ -59,14 +59,6 @@ class End:
     """Its session waits before it goes on, if there is a time to wait until."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CrashLimit:
-    """How many crashes within how many seconds block a task."""
-
-    crashes: int
-    seconds: float
-
-
 def is_at_work(task: Task, run: Run) -> bool:
     """Say whether a task is at work under this run's claim."""
     return task.status is Status.DOING and _is_claimed_by(task, run)
@@ -149,10 +141,10 @@ def _same_claim(run: Run, earlier: Sequence[Run]) -> list[Run]:
     return [one for one in earlier if one.id != run.id and one.fence == run.fence]
 
 
-def crashes_too_often(crashes: Sequence[Run], limit: CrashLimit, now: float) -> bool:
-    """Say whether one crash more, now, is too many: within a short time, or however long it took."""
-    fresh = [one for one in crashes if (one.ended or 0.0) >= now - limit.seconds]
-    return len(fresh) + 1 >= limit.crashes or len(crashes) + 1 >= SLOW_CRASH_FACTOR * limit.crashes
+def crashes_too_often(crashes: Sequence[Run], now: float, *, most: int, seconds: float) -> bool:
+    """Say whether one crash more, now, is too many: `most` within some seconds, or more however long it took."""
+    fresh = [one for one in crashes if (one.ended or 0.0) >= now - seconds]
+    return len(fresh) + 1 >= most or len(crashes) + 1 >= SLOW_CRASH_FACTOR * most
 
 
 def crash_story(run: Run, crashes: Sequence[Run], now: float, what: str) -> str:

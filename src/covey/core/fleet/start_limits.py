@@ -49,23 +49,6 @@ class Wait:
     cause: Cause = field(default=Cause.OTHER, compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """What is there at the moment."""
-
-    at: float
-    running: int
-    """Runs of this agent."""
-    gap: float = 0.0
-    """Seconds between two starts."""
-    free: int | None = None
-    """Bytes of memory that are free; None if nobody knows."""
-    needs: int = 0
-    """Bytes that one more run takes."""
-    reserve: int = 0
-    """Bytes that stay free."""
-
-
 def refused(pace: Pace, at: float, running: int, trouble: Trouble, what: str, until: float | None = None) -> Pace:
     """Return the pace after a provider refused one of `running` runs; `until`: when it takes requests again."""
     if trouble in RETRY_AFTER_S or until is not None:
@@ -93,18 +76,24 @@ def calm(pace: Pace, at: float, running: int) -> Pace:
     return replace(pace, limit=pace.limit + 1, grown=at)
 
 
-def why_wait(pace: Pace, load: Load) -> Wait | None:
-    """Say why no run starts now, None if one may."""
-    if pace.closed is not None and load.at < pace.closed:
+def why_wait(
+    pace: Pace, *, at: float, running: int, gap: float = 0.0, free: int | None = None, needs: int = 0, reserve: int = 0
+) -> Wait | None:
+    """Say why no run starts now beside those `running`, None if one may.
+
+    `gap`: seconds between two starts; of the memory that is `free`, if anybody knows, a run `needs` some, and some is
+    held in `reserve`: all three in bytes.
+    """
+    if pace.closed is not None and at < pace.closed:
         return Wait(pace.why, pace.closed, news=True, cause=Cause.PROVIDER)
-    if pace.limit is not None and load.running >= max(int(pace.limit), 1):
-        why = f"{load.running} runs are as many as its provider bears at the moment: {pace.why}"
+    if pace.limit is not None and running >= max(int(pace.limit), 1):
+        why = f"{running} runs are as many as its provider bears at the moment: {pace.why}"
         return Wait(why, cause=Cause.CONCURRENCY)
-    if load.free is not None and load.running > 0 and load.free - load.needs < load.reserve:
-        why = f"{size(load.free)} of memory are free, and one more run takes about {size(load.needs)}"
+    if free is not None and running > 0 and free - needs < reserve:
+        why = f"{size(free)} of memory are free, and one more run takes about {size(needs)}"
         return Wait(why, news=True, about=MEMORY, cause=Cause.MEMORY)
-    if pace.started is not None and load.at - pace.started < load.gap:
-        return Wait("starts are staggered", pace.started + load.gap, cause=Cause.STAGGER)
+    if pace.started is not None and at - pace.started < gap:
+        return Wait("starts are staggered", pace.started + gap, cause=Cause.STAGGER)
     return None
 
 

@@ -10,7 +10,6 @@ from covey.hashes import sha256
 
 if TYPE_CHECKING:
     from covey.core.board.tasks import Task
-    from covey.core.fleet.prompts import Brief
 
 Facts = tuple[tuple[str, str], ...]
 """The parts of a task by their names, each with a digest of what was said; an empty one if that was not all of it."""
@@ -25,7 +24,7 @@ GONE = {
 """What is said of a part that is empty now."""
 
 
-def of_words(told: Task | Brief, body: str) -> dict[str, str]:
+def of_words(told: Task, body: str) -> dict[str, str]:
     """Return the parts of a task that people write, each with its digest."""
     lists = {"scope": told.scope, "do_not_touch": told.do_not_touch, "done_when": told.done_when}
     words = {"title": told.title, "body": body, "kind": told.kind, **{name: list(each) for name, each in lists.items()}}

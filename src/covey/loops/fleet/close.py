@@ -174,7 +174,7 @@ class Closer:
         task = call.tx.task(run.task)
         blocked = task is not None and task.status is tasks.Status.BLOCKED
         if blocked and self._blames_task(run):
-            self.memory.starts.forget(run.session)
+            self.memory.starts.failures.pop(run.session, None)  # its next task has nothing to do with them
             self.memory.not_before.pop(run.session, None)
         told = isinstance(verdict, Crashed) and blocked
         if news is not None and not told:  # of a task that is blocked a person knows by that

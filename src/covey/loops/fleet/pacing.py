@@ -10,7 +10,7 @@ from covey.config import Config
 from covey.core.fleet import start_limits
 from covey.core.fleet.runs import Run
 from covey.core.fleet.signals import Trouble
-from covey.core.fleet.start_limits import Load, Pace, Wait
+from covey.core.fleet.start_limits import Pace, Wait
 from covey.core.leases.expiry import CLOCK_JUMP_S
 
 MIB = 1024 * 1024
@@ -50,20 +50,14 @@ class Starts:
         now = start_limits.calm(self.paces.get(agent.name, Pace()), at, count)
         self.paces[agent.name] = now
         self._young = [(name, since) for name, since in self._young if at - since < YOUNG]
-        free = self._memory(at)
-        needs = self.size(agent)
+        needs, reserve = self.sizes.get(agent.name, agent.traits.memory), int(config.sessions.free_memory * MIB)
         growing = sum(self.sizes.get(name, needs) for name, _ in self._young)  # what has just started will take that
-        load = Load(
-            at=at,
-            running=count,
-            gap=gap_of(agent, config),
-            free=None if free is None else free - beginning * needs - growing,
-            needs=needs,
-            reserve=int(config.sessions.free_memory * MIB),
-        )
-        if load.free is None or load.free - load.needs >= 2 * load.reserve:
+        free = self._memory(at)
+        free = None if free is None else free - beginning * needs - growing
+        if free is None or free - needs >= 2 * reserve:
             self.told.discard(("", start_limits.MEMORY))  # there is enough again: if not later, that is news
-        return start_limits.why_wait(now, load)
+        gap = gap_of(agent, config)
+        return start_limits.why_wait(now, at=at, running=count, gap=gap, free=free, needs=needs, reserve=reserve)
 
     def _sleep(self, at: float, wall: float) -> None:
         """Let a named reset come at its time of day, however long the machine has slept meanwhile."""
@@ -83,10 +77,6 @@ class Starts:
         """Note that a run has started."""
         self.paces[agent.name] = replace(self.paces.get(agent.name, Pace()), started=at)
         self._young.append((agent.name, at))
-
-    def size(self, agent: Agent) -> int:
-        """Return the bytes that one run of an agent takes."""
-        return self.sizes.get(agent.name, agent.traits.memory)
 
     def weighed(self, agent: str, memory: int) -> None:
         """Note how much memory a run was seen with."""
@@ -112,13 +102,9 @@ class Starts:
         tasks.clear()
         return True
 
-    def forget(self, session: str) -> None:
-        """Forget the failures of a session: its next task has nothing to do with them."""
-        self.failures.pop(session, None)
-
     def went_well(self, session: str, agent: str) -> None:
         """Reset its failures, and allow a new alert about its agent."""
-        self.forget(session)
+        self.failures.pop(session, None)
         self.given_up.pop(agent, None)
         self.told = {each for each in self.told if each[0] != agent}
 

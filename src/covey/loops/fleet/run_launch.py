@@ -63,7 +63,7 @@ def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
         run=run.id,
         session=run.session,
         task=run.task,
-        title=work.brief.title,
+        title=brief.task.title,
         worktree=str(worktree),
         prompt=text,
         prompt_file=str(prompt_file),
