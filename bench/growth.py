@@ -10,7 +10,7 @@ from functools import partial
 from bench.figures import Report, percentile
 from bench.project import OWNER, Job, add_job, claim_job, fill, opened, run, sample
 from covey.app.app import App, Request
-from covey.app.shapes.fleet.sessions import NewSession
+from covey.app.shapes.fleet import NewSession
 from covey.app.verbs import VERBS
 from covey.core.fleet.sessions import Changed, SessionState
 from covey.store.engine.sqlite import SqliteStore

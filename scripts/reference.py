@@ -388,6 +388,7 @@ SINGLE_MODULES = {
     "store/queries/queue": "merging",
     "store/queries/runs": "fleet",
     "app/shapes/costs": "costs",
+    "app/shapes/fleet": "fleet",
     "app/shapes/leases": "leases",
     "loops/cleanup": "history",
     "loops/expiry": "leases",

@@ -32,7 +32,7 @@ from covey.hooks import relay
 from covey.hooks.outside import Outside
 from covey.hooks.permission import Asker, Held
 from covey.hooks.server import Hooks
-from covey.loops.fleet.hook_reports import signals_of
+from covey.loops.fleet.fleet_memory import signals_of
 from tests.loops.fleet.test_fleet_loop import House
 from tests.worlds.serving import PATIENCE, Client, Daemon, serving, wait_until
 

@@ -279,10 +279,7 @@ def commit(play: Play, step: Step) -> None:
 def ask(play: Play, step: Step) -> None:
     """Ask a person, and wait for a line of answer."""
     _signal_out("ask", play.filled(step.words))
-    line = sys.stdin.buffer.readline() if sys.stdin else b""
-    if not line:
-        raise Failed("nobody answers, since the input has ended")
-    play.answer = line.decode("utf-8", "replace").strip()
+    play.answer = _line("nobody answers")
     _signal_out("working")
 
 
@@ -403,10 +400,7 @@ def call(play: Play, step: Step) -> None:
 
 def listen(play: Play, step: Step) -> None:
     """Wait for a line, and print it."""
-    line = sys.stdin.buffer.readline() if sys.stdin else b""
-    if not line:
-        raise Failed("nobody says anything, since the input has ended")
-    play.answer = line.decode("utf-8", "replace").strip()
+    play.answer = _line("nobody says anything")
     _print(f"heard: {play.answer}")
 
 
@@ -466,6 +460,14 @@ def _signal_out(kind: str, text: str | None = None, more: dict[str, object] | No
 
     told: dict[str, object] = {"covey": kind, **({} if text is None else {"text": text}), **(more or {})}
     _print(json.dumps(told, ensure_ascii=False))
+
+
+def _line(wrong: str) -> str:
+    """Return the next line of our input; without one, `wrong` is what went wrong."""
+    line = sys.stdin.buffer.readline() if sys.stdin else b""
+    if not line:
+        raise Failed(f"{wrong}, since the input has ended")
+    return line.decode("utf-8", "replace").strip()
 
 
 def _save(path: str, text: str, mode: str) -> None:

@@ -12,7 +12,7 @@ from covey.app.fleet.sessions import list_sessions
 from covey.app.people.mail import letters
 from covey.app.shapes.board.waits import LaneWait, SessionWait
 from covey.app.shapes.costs import SpentToday
-from covey.app.shapes.fleet.sessions import SessionFull
+from covey.app.shapes.fleet import SessionFull
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.fleet.sessions import OWNER

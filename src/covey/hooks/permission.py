@@ -18,7 +18,7 @@ from covey.core.fleet.sessions import COVEY
 from covey.core.fleet.signals import Asks, Wants
 from covey.core.leases.hooks import NOTHING, Hook, HookReply, Moment
 from covey.core.people.questions import Question, QuestionState, Withdrawn, reply_of
-from covey.loops.fleet.hook_reports import HookReports
+from covey.loops.fleet.fleet_memory import HookReports
 from covey.loops.runtime import Runtime, wait_at_most
 from covey.store.engine.rows import Change
 from covey.values import dataclass

@@ -31,7 +31,7 @@ from covey.git.identity import task_branch
 from covey.git.worktrees.worktree_paths import PathOwners, is_another_repository, leads_out, unsaved, write_of
 from covey.hooks.outside import COMPACT, Outside, context, introduction
 from covey.hooks.permission import Asker, Caller, Permissions
-from covey.loops.fleet.hook_reports import HookReports
+from covey.loops.fleet.fleet_memory import HookReports
 from covey.loops.mail_loop import Mailing
 from covey.loops.runtime import Runtime
 from covey.store.engine.rows import Change

@@ -820,7 +820,7 @@ def test_a_prompt_is_made_of_all_that_is_known(gated: World) -> None:
         *("The roof fell in", "] From bob (information", "> Mind the gap", "Look at the plan", f"covey/{task}"),
     ):
         assert part in text
-    assert (work.tries, work.body, work.conversation) == (1, "With care.", None)
+    assert (work.tries, work.brief.body, work.conversation) == (1, "With care.", None)
     assert len(gated.ask("mail.inbox", session="ada")) == 1, "nobody has told it yet"
     gated.do(lambda call: runs.started(call, work, COMMIT))
     assert len(gated.ask("mail.inbox", session="ada")) == 1, "nobody has seen that its program got it"

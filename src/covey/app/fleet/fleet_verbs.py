@@ -14,8 +14,7 @@ from covey.app.fleet.sessions import check_agent, find, fresh_names, full, is_fr
 from covey.app.history import transcripts
 from covey.app.leases.lease_queue import end_all
 from covey.app.shapes.costs import spent
-from covey.app.shapes.fleet.runs import ListRuns, Logs, ReadLogs, RunRow
-from covey.app.shapes.fleet.sessions import RemoveSession, SessionFull
+from covey.app.shapes.fleet import ListRuns, Logs, ReadLogs, RemoveSession, RunRow, SessionFull
 from covey.app.shapes.forms import Answered, Asked, Name, Nothing
 from covey.app.verbs import verb
 from covey.core.board import tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import let_work, stopped, stopped_together
 from covey.app.fleet.sessions import check_agent, fresh_names, full, must_fit, register
-from covey.app.shapes.fleet.sessions import AddSessions, AgentRow, Offer, SessionFull
+from covey.app.shapes.fleet import AddSessions, AgentRow, Offer, SessionFull
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.config import AgentSettings

@@ -51,9 +51,7 @@ class Work:
     """A run that is about to start, and all that its prompt is made of."""
 
     run: Run
-    session: Session
     brief: Brief
-    body: str
     token: str
     tries: int
     conversation: str | None
@@ -210,9 +208,7 @@ def work(call: Call, run: Run) -> Work | None:
     sent_back = rejected and merge is not None and bool(task.tries) and task.tries[-1].at == merge.ended
     return Work(
         run,
-        session,
         _brief(call, session, task, text, _heard_by(mine), sent_back=sent_back),
-        text,
         secret,
         tries=len(task.tries),
         conversation=next(talks, None) or None,
@@ -320,7 +316,8 @@ def started(call: Call, work: Work, base: str, head: str | None = None) -> None:
         now = call.tx.advance(now, runs.Prepared(base=base, head=head), COVEY)
     if run.person and work.conversation and now is not None:
         note_conversation(call, now, work.conversation)  # what the program writes from now on need not name it again
-    hands = f": {work.session.attached} has it in a terminal" if run.person and work.session.attached else ""
+    person = work.brief.session.attached
+    hands = f": {person} has it in a terminal" if run.person and person else ""
     show(call, run.session, SessionState.WORKING, f"{run.id} on {run.task}{hands}")
 
 

@@ -9,8 +9,7 @@ from covey.app.board import waiting
 from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import aim, run_row
 from covey.app.fleet.sessions import find, full
-from covey.app.shapes.fleet.runs import RunRow
-from covey.app.shapes.fleet.sessions import ClueRow, Moment, SendText, SessionFull, TerminalRow, Why
+from covey.app.shapes.fleet import ClueRow, Moment, RunRow, SendText, SessionFull, TerminalRow, Why
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.fleet import runs, sessions

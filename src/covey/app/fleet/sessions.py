@@ -15,7 +15,7 @@ from covey.app.fleet.heartbeats import of_session
 from covey.app.history.log import event_row, for_eyes_of
 from covey.app.leases.lease_queue import end_all, is_silent, strays
 from covey.app.shapes.costs import spent as spent_fields
-from covey.app.shapes.fleet.sessions import NewSession, SessionFull, SessionRow, Token
+from covey.app.shapes.fleet import NewSession, SessionFull, SessionRow, Token
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.board import tasks

@@ -13,7 +13,7 @@ from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import run_row
 from covey.app.history import run_streams, transcripts
 from covey.app.merging.merge_lookup import approver
-from covey.app.shapes.fleet.runs import RunRow
+from covey.app.shapes.fleet import RunRow
 from covey.app.shapes.forms import Answered, Asked, Commit, Path
 from covey.app.shapes.merging.gates import GateRow, LandingRow
 from covey.app.shapes.merging.merges import MergeRow

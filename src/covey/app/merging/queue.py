@@ -17,7 +17,7 @@ from covey.app.history.run_streams import Output
 from covey.app.merging import gate_logs, queue_records
 from covey.app.merging.merge_lookup import failed_in
 from covey.app.merging.merge_reasons import line_of, look
-from covey.app.shapes.fleet.runs import Logs
+from covey.app.shapes.fleet import Logs
 from covey.app.shapes.forms import Nothing, Perhaps
 from covey.app.shapes.merging.gates import GateFull, GateRow, LandingRow, ListFlakes, ListLandings, ReadGate
 from covey.app.shapes.merging.queue import QueueFull, QueueRow

@@ -183,17 +183,13 @@ def stop(session: Session, why: str | None = None) -> Stopped | None:
 
 def pause(session: Session) -> Paused | None:
     """Let a session stand still, None if it does already."""
-    _run_by_covey(session, "paused")
-    if session.goal in (Goal.STOPPED, Goal.REMOVED):
-        raise Refused(f"{session.name} does not work.", hint=f"covey session start {session.name} lets it work.")
+    _at_work(session, "paused", "does not work")
     return None if session.goal is Goal.PAUSED else Paused()
 
 
 def resume(session: Session) -> Resumed | None:
     """Let a session that stands still go on, None if it does not stand still."""
-    _run_by_covey(session, "resumed")
-    if session.goal in (Goal.STOPPED, Goal.REMOVED):
-        raise Refused(f"{session.name} is not paused.", hint=f"covey session start {session.name} lets it work.")
+    _at_work(session, "resumed", "is not paused")
     return None if session.goal is Goal.WORKING else Resumed()
 
 
@@ -219,11 +215,16 @@ def _run_by_covey(session: Session, verb: str) -> None:
         )
 
 
+def _at_work(session: Session, verb: str, how: str) -> None:
+    """Refuse a session that is not to work, and say `how` it is."""
+    _run_by_covey(session, verb)
+    if session.goal in (Goal.STOPPED, Goal.REMOVED):
+        raise Refused(f"{session.name} {how}.", hint=f"covey session start {session.name} lets it work.")
+
+
 def attach(session: Session) -> Attached | None:
     """Let a person take a session's conversation over, None if one has already."""
-    _run_by_covey(session, "attached to")
-    if session.goal in (Goal.STOPPED, Goal.REMOVED):
-        raise Refused(f"{session.name} does not work.", hint=f"covey session start {session.name} lets it work.")
+    _at_work(session, "attached to", "does not work")
     return None if session.attached else Attached()
 
 

@@ -52,7 +52,7 @@ class Clue:
     age: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Verdict:
     """What the watchdog thinks of a run."""
 
@@ -124,28 +124,26 @@ def judge(signs: Signs, patience: Patience) -> Verdict:
         verdict = rule(signs, patience)
         if verdict is not None:
             return verdict
-    return Verdict(state=SessionState.WORKING, rule="it works", clues=(_latest(signs),))
+    return Verdict(SessionState.WORKING, "it works", (_latest(signs),))
 
 
 def in_hands(signs: Signs, person: str) -> Verdict:
     """Return the verdict on a run that a person has taken over: nobody judges that but they."""
     clue = _clue(signs, "process", f"{person} has it in a terminal", signs.started)
-    return Verdict(state=SessionState.WORKING, rule="a person has taken it over", clues=(clue,))
+    return Verdict(SessionState.WORKING, "a person has taken it over", (clue,))
 
 
 def _held(signs: Signs, patience: Patience) -> Verdict | None:
     if not signs.held:
         return None
-    return Verdict(
-        state=SessionState.PAUSED, rule="it was told to stand still", clues=(_clue(signs, "process", "held", None),)
-    )
+    return Verdict(SessionState.PAUSED, "it was told to stand still", (_clue(signs, "process", "held", None),))
 
 
 def _asks(signs: Signs, patience: Patience) -> Verdict | None:
     if signs.asks is None:
         return None
     clue = _clue(signs, "stream", signs.asks, signs.asked)
-    return Verdict(state=SessionState.NEEDS_YOU, rule="it waits for a person's word", clues=(clue,))
+    return Verdict(SessionState.NEEDS_YOU, "it waits for a person's word", (clue,))
 
 
 def _limited(signs: Signs, patience: Patience) -> Verdict | None:
@@ -158,20 +156,15 @@ def _limited(signs: Signs, patience: Patience) -> Verdict | None:
     if until is None and waited is not None and waited > patience.request:
         since = _clue(signs, "stream", "it was put off first, and again and again since", put_off)
         rule = "its provider has put it off for too long"
-        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue, since), action=Remedy.RESTART)
-    return Verdict(
-        state=SessionState.LIMITED,
-        rule="its provider put it off, and it tries again by itself",
-        clues=(clue,),
-        until=until,
-    )
+        return Verdict(SessionState.STALLED, rule, (clue, since), Remedy.RESTART)
+    return Verdict(SessionState.LIMITED, "its provider put it off, and it tries again by itself", (clue,), until=until)
 
 
 def _compacts(signs: Signs, patience: Patience) -> Verdict | None:
     if signs.heard.compacts is None or _quiet(signs) > patience.request:
         return None
     clue = _clue(signs, "stream", "it makes its conversation shorter", signs.heard.compacts)
-    return Verdict(state=SessionState.COMPACTING, rule="its context was full", clues=(clue,))
+    return Verdict(SessionState.COMPACTING, "its context was full", (clue,))
 
 
 def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
@@ -182,17 +175,17 @@ def _repeats(signs: Signs, patience: Patience) -> Verdict | None:
     clue = _clue(signs, "stream", f"{heard.repeats} times in a row the same: {repeated}", heard.at)
     if signs.nudged > 0 and heard.repeats >= signs.nudged + patience.repeats:
         rule = f"it does the same again and again{', and was told so' if signs.told else ''}"
-        return Verdict(state=SessionState.STALLED, rule=rule, clues=(clue,), action=Remedy.END)
+        return Verdict(SessionState.STALLED, rule, (clue,), Remedy.END)
     if signs.nudged >= patience.repeats:
         return None
-    return Verdict(state=SessionState.WORKING, rule="it repeats itself", clues=(clue,), action=Remedy.NUDGE)
+    return Verdict(SessionState.WORKING, "it repeats itself", (clue,), Remedy.NUDGE)
 
 
 def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
     quiet, heard = _quiet(signs), signs.heard
     if heard.is_over and signs.speaks and quiet >= min(patience.stalled, END_WITHIN_S):
         clue = _clue(signs, "stream", "it has said its last word, and does not end", heard.at)
-        return Verdict(state=SessionState.WORKING, rule="it is over", clues=(clue,), action=Remedy.FINISH)
+        return Verdict(SessionState.WORKING, "it is over", (clue,), Remedy.FINISH)
     if heard.is_over or quiet < patience.stalled:
         return None
     running = _tool_runs(signs)
@@ -204,10 +197,10 @@ def _stalled(signs: Signs, patience: Patience) -> Verdict | None:
         return _request(signs, clues, is_late=quiet >= patience.request)
     if signs.excused is not None and signs.at - signs.excused < patience.stalled:
         ended = _clue(signs, "process", "what it waited for has ended", signs.excused)
-        return Verdict(state=SessionState.WORKING, rule="silent, and may go on now", clues=(ended, *clues))
+        return Verdict(SessionState.WORKING, "silent, and may go on now", (ended, *clues))
     none = _clue(signs, "stream", "no request is under way and no tool runs", None)
     rule = "no word, no request, no tool, no processor time"
-    return Verdict(state=SessionState.STALLED, rule=rule, clues=(*clues, none), action=Remedy.END)
+    return Verdict(SessionState.STALLED, rule, (*clues, none), Remedy.END)
 
 
 def _tool_runs(signs: Signs) -> Verdict | None:
@@ -218,9 +211,9 @@ def _tool_runs(signs: Signs) -> Verdict | None:
         return None
     what = f"its tool runs: {call.tool} {call.about[:200]}" if call else f"{processes} processes of it live"
     return Verdict(
-        state=SessionState.WORKING,
-        rule="silent, and something of it runs",
-        clues=(_clue(signs, "process", what, call.since if call else None), _latest(signs)),
+        SessionState.WORKING,
+        "silent, and something of it runs",
+        (_clue(signs, "process", what, call.since if call else None), _latest(signs)),
         excused=True,
     )
 
@@ -230,14 +223,9 @@ def _request(signs: Signs, clues: tuple[Clue, ...], *, is_late: bool) -> Verdict
     if not is_late:
         asked = _clue(signs, "stream", "it waits for its model", signs.heard.waits)
         rule = "silent, with a request under way"
-        return Verdict(state=SessionState.WORKING, rule=rule, clues=(asked, *clues), excused=True)
+        return Verdict(SessionState.WORKING, rule, (asked, *clues), excused=True)
     asked = _clue(signs, "stream", "its model does not answer", signs.heard.waits)
-    return Verdict(
-        state=SessionState.STALLED,
-        rule="a request has had no answer for too long",
-        clues=(asked, *clues),
-        action=Remedy.RESTART,
-    )
+    return Verdict(SessionState.STALLED, "a request has had no answer for too long", (asked, *clues), Remedy.RESTART)
 
 
 def _full(signs: Signs, patience: Patience) -> Verdict | None:
@@ -245,7 +233,7 @@ def _full(signs: Signs, patience: Patience) -> Verdict | None:
     if context is None or context < FULL_CONTEXT_SHARE or signs.squeezed:
         return None
     clue = _clue(signs, "stream", f"its context is {context:.0%} full", signs.heard.at)
-    return Verdict(state=SessionState.WORKING, rule="its context is nearly full", clues=(clue,), action=Remedy.COMPACT)
+    return Verdict(SessionState.WORKING, "its context is nearly full", (clue,), Remedy.COMPACT)
 
 
 def _quiet(signs: Signs) -> float:

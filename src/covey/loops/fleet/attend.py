@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
@@ -252,8 +251,7 @@ class Attendant:
         if typed is None or heard.is_over or heard.turns <= watched.billed or at - watched.bill_asked < BILL_EVERY_S:
             return
         watched.billed, watched.bill_asked = heard.turns, at
-        with contextlib.suppress(Refused):
-            await self.runtime.in_run_thread(lambda: self.runtime.runner.type(run.id, typed))
+        await self._type(run, typed)
 
     def why_over(self, run: Run, watched: Watched) -> Ending | None:
         """Say why a run has to end for what it has spent, None if it may go on; a person's run is the person's.
@@ -319,8 +317,10 @@ class Attendant:
     async def say(self, run: Run, agent: Agent, text: str) -> bool:
         """Tell a run something while it works; false if it does not listen."""
         typed = agent.say(text)
-        if typed is None or terminal_of(run, agent) is not None:
-            return False
+        return typed is not None and terminal_of(run, agent) is None and await self._type(run, typed)
+
+    async def _type(self, run: Run, typed: str) -> bool:
+        """Type to a run, and say whether it takes that."""
         try:
             await self.runtime.in_run_thread(lambda: self.runtime.runner.type(run.id, typed))
         except Refused:

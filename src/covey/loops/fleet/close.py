@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from covey import files, trash
 from covey.agents import streams
 from covey.agents.agent import Agent, traits_of
-from covey.app.context import Call, Lands
+from covey.app.context import Call
 from covey.app.costs import costs
 from covey.app.fleet import runs as life
 from covey.app.fleet.sessions import alert
@@ -242,7 +242,9 @@ class Closer:
         base = run.base or newest_main(runtime)
         found, unreadable = self._found(run, base, rescued)
         watched.wrote = self._wrote(run, base, found)
-        lands = self._lands(run, found.head) if found.head is not None and found.ahead else None
+        context, lands = runtime.app.context, None
+        if context.commits is not None and found.head is not None and found.ahead:
+            lands = context.commits(run.session, found.head, context.config.target)
         stopped = run.ending if run.fault and heard.result is None else None  # it may have ended by itself meanwhile
         return (
             Evidence(
@@ -251,7 +253,7 @@ class Closer:
                 stopped=stopped,
                 failed=heard.failed,
                 trouble=heard.trouble,
-                share=run.money is not None and not is_own(run.money, runtime.app.context.config.budget.run),
+                share=run.money is not None and not is_own(run.money, context.config.budget.run),
                 until=heard.until,
                 speaks=traits.speaks,
                 script=traits.script,
@@ -323,10 +325,6 @@ class Closer:
                 runtime.worktrees.release(run.session)
                 task_branches.give_up(runtime.project, run.task, branch)
             return BranchState(), f"git cannot read what it committed: {said}"
-
-    def _lands(self, run: Run, commit: str) -> Lands | None:
-        context = self.runtime.app.context
-        return None if context.commits is None else context.commits(run.session, commit, context.config.target)
 
     def _tidy(self, run: Run) -> None:
         """Keep what a run that has ended said, free its branch, and remove what was only needed while it lived."""

@@ -32,8 +32,7 @@ from covey.errors import CoveyError, Unavailable
 from covey.loops.fleet import run_launch
 from covey.loops.fleet.attend import Attendant
 from covey.loops.fleet.close import Closer
-from covey.loops.fleet.fleet_memory import FleetMemory, Stumble
-from covey.loops.fleet.hook_reports import HookReports
+from covey.loops.fleet.fleet_memory import FleetMemory, HookReports, Stumble
 from covey.loops.fleet.pacing import gap_of
 from covey.loops.fleet.rescues import is_full
 from covey.loops.fleet.start import PLACE, Starter

@@ -5,31 +5,41 @@ Of runs that is what they write, read on from where we were and understood line 
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
+from functools import partial
 
-from covey.agents.agent import Sight
+from covey import files
+from covey.agents.agent import Sight, terminal_of
 from covey.app.clock import Clock
 from covey.app.context import FleetView
 from covey.app.history.run_streams import Journal, Ledger, Output, Reader, cut
 from covey.core.board.waiting import Cause
 from covey.core.costs.spending import Used
 from covey.core.fleet.launches import Observation
-from covey.core.fleet.runs import Run
+from covey.core.fleet.runs import TMUX, Run
 from covey.core.fleet.sessions import SessionState
-from covey.core.fleet.signals import Compacts, Limited, Signal
+from covey.core.fleet.signals import Compacts, Limited, Signal, Works
 from covey.core.fleet.start_limits import Wait
 from covey.core.fleet.watchdog import Signs, Verdict
+from covey.core.leases.hooks import Hook, Moment
 from covey.core.people.alerts import AlertKind
 from covey.loops.fleet.pacing import Starts
+from covey.loops.fleet.run_launch import SEEN
+from covey.loops.runtime import Runtime
 from covey.runners.machine import free_memory
 from covey.values import dataclass
 
+BRINGS_MAIL = (Moment.USER_PROMPT, Moment.AFTER_TOOL, Moment.STOP)
+"""The steps at which an agent is told its mail, so that none has to be typed."""
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
 """Bytes that are read at most of what was printed before we began to listen."""
 LONG_AGO = -1e9
 """A time of the awake clock before all others."""
+
+log = logging.getLogger("covey.hooks")
 
 
 @dataclass
@@ -226,3 +236,54 @@ class FleetMemory(FleetView):
     def weight(self, session: str) -> int:
         """Return the bytes of memory that a session's run took when it was last weighed."""
         return sum(each.memory for each in self.of_session(session))
+
+
+# What hooks report
+
+
+@dataclass
+class HookReports:
+    """Takes in what hooks report of runs: the one way by which they reach this memory. What is over stays forgotten."""
+
+    runtime: Runtime
+    memory: FleetMemory
+
+    def overhear(self, run: Run, hook: Hook) -> None:
+        """Take in what a run says by a hook; one without a terminal says the same in its stream."""
+        watched = self.memory.runs.get(run.id)
+        if watched is None:
+            return
+        if hook.moment in BRINGS_MAIL and not hook.sub:
+            watched.hooked = True
+        if run.runner == TMUX and terminal_of(run, self.runtime.agent(run.agent)) is not None:
+            watched.overheard += signals_of(hook)
+
+    def commit_checked(self, run: Run, refused: str | None) -> None:
+        """Take in why the last commit that a run tried was refused, None if it was not."""
+        watched = self.memory.runs.get(run.id)
+        if watched is not None:
+            watched.refused = refused
+
+    def is_at_prompt(self, run: Run) -> bool:
+        """Say whether the screen of a run shows a prompt that waits, and so no dialog any more."""
+        watched = self.memory.runs.get(run.id)
+        return watched is not None and watched.sight is Sight.READY
+
+    async def note_asked(self, run: Run, call: str) -> None:
+        """Note that covey was asked before a tool was used, so that what it was not asked about can be told later."""
+        seen = self.runtime.project.run_folder(run.id) / SEEN
+        try:
+            await self.runtime.in_run_thread(partial(files.append, seen, f"{call}\n"))
+        except OSError as error:
+            log.warning("a hook of %s could not be noted: %s", run.id, error)
+
+
+def signals_of(hook: Hook) -> list[Signal]:
+    """Return what a hook says of a run; that it ends or calls for a person does not show that its model answers."""
+    match hook.moment:
+        case Moment.BEFORE_COMPACT:
+            return [Compacts()]
+        case Moment.NOTIFICATION | Moment.SESSION_END:
+            return []
+        case _:
+            return [Works()]

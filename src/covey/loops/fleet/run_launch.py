@@ -55,7 +55,7 @@ def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
     _write(prompt_file, text)
     _write(folder / TOLD, json.dumps(told(brief)))
     _write(folder / ANSWERED, json.dumps(brief.answered))
-    _write(body_file, work.body)
+    _write(body_file, brief.body)
     credential = runtime.credential(run.id)
     own = {proof.VARIABLE: credential} if credential else {}
     env = _environment(work, agent, settings, folder, worktree, git, runtime.url) | own
@@ -77,7 +77,7 @@ def launch(runtime: Runtime, work: Work, git: dict[str, str]) -> Launch:
         program=settings.program,
         arguments=settings.arguments,
         model=run.model or settings.model,
-        permissions=PermissionLevel(work.session.permissions or config.sessions.permissions),
+        permissions=PermissionLevel(brief.session.permissions or config.sessions.permissions),
         commands=work.commands,
         gate=commands_of(config.merge),
         allowance=run.money,
