@@ -34,7 +34,7 @@ class Story:
         self.ids: set[str] = set()
         self._quiet = quiet
         self.after = 0
-        """The last event that was read."""
+        """The last event that was read; only what comes after it is told."""
         self._merges: dict[str, str] = {}
         self._gates: dict[str, list[str]] = {}
         """The gates that run, and which merges are in each."""
@@ -42,10 +42,6 @@ class Story:
         self._titles: dict[str, str] = {}
         self._limited: dict[str, str] = {}
         """The sessions of our tasks, and what was last told of their waiting."""
-
-    def begin(self, client: Client) -> None:
-        """Tell only what happens from now on."""
-        self.after = int(client.ask("status").value["seq"])
 
     def tell(self, client: Client) -> None:
         """Print what has happened since the last time."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from covey.cli.board.unmet_needs import unmet
 from covey.cli.frame.client import Client, Json
-from covey.cli.frame.output import compact, paint, plain, spent, table, title
+from covey.cli.frame.output import compact, grouped, paint, plain, spent, table, title
 from covey.cli.project import cost
 from covey.config import Config
 from covey.core.figures import one, took
@@ -47,7 +47,8 @@ class Report:
         tasks = [client.ask("task.show", {"id": task}).value | {"merge": last.get(task)} for task in ids]
         unpriced = any(task["unpriced"] for task in tasks)
         models = client.ask("cost.list", fields={"by": "model"}).value["without_price"] if unpriced else []
-        halted = any(_waits_for_halt(task["merge"]) for task in tasks) and client.ask("queue.show").value["halted"]
+        halts = any(task["merge"] and task["merge"]["cause"] == WholeQueue.HALTED for task in tasks)
+        halted = halts and client.ask("queue.show").value["halted"]
         return Report(tasks, unmet(client, tasks), tuple(models), bool(halted), runs_bodies)
 
     @property
@@ -77,28 +78,30 @@ class Report:
         """Return the report for people: a line for each task, what needs them, and the sum."""
         if not self.tasks:
             return "No task was added."
-        rows = ((task["id"], task["status"], _commit(task), *self._cost(task)) for task in self.tasks)
+        all_spent = self.spent
+        whole = spent(all_spent)
+        beside = 80 if whole else 40
+        rows = (
+            (task["id"], task["status"], _commit(task), *([spent(task)] if whole else []), title(task["title"], beside))
+            for task in self.tasks
+        )
         lines = ["", table(rows, words=1)]
         for task in self.tasks:
             lines += self._remarks(task, settings)
         lines += self._without_body()
-        for together in _by_reason(self.tasks):
+        merging = [each for each in self.tasks if each["status"] == "merging" and each["merge"]]
+        stuck = [each for each in merging if each["merge"]["reason"]]
+        for together in grouped(stuck, lambda task: str(task["merge"]["reason"])):
             lines += _in_the_way(together, halted=self.halted)
-        for together in _by_cause(self.tasks):
+        blocked = [each for each in self.tasks if each["status"] == "blocked"]
+        for together in grouped(blocked, lambda task: alike(task["reason"] or "", task["id"])):
             lines += _blocked(together)
         counts = Counter(_word(task) for task in self.tasks)
         told = ", ".join(f"{number} {word}" for word, number in counts.items())
-        whole = spent(self.spent)
         lines += ["", f"{one(len(self.tasks), 'task')}: {told}, in {took(seconds)}{whole and f', {whole}'}."]
-        if self.spent["unpriced"]:
-            lines.append(cost.hint(self.spent["unpriced"], self.without_price))
+        if all_spent["unpriced"]:
+            lines.append(cost.hint(all_spent["unpriced"], self.without_price))
         return "\n".join(lines)
-
-    def _cost(self, task: Json) -> tuple[str, ...]:
-        """Return what a task cost, if any did, and its title."""
-        if not self.spent["tokens"] and not self.spent["cost"]:
-            return (title(task["title"], 40),)
-        return spent(task), title(task["title"], 80)
 
     def _remarks(self, task: Json, settings: Config) -> Iterator[str]:
         """Yield what a person has to know or do for a task."""
@@ -124,10 +127,6 @@ class Report:
             yield f"  covey task edit {ids[0]} --body TEXT     gives it one; covey run goes on with it"
 
 
-def _waits_for_halt(merge: Json | None) -> bool:
-    return merge is not None and merge["cause"] == WholeQueue.HALTED
-
-
 def _review(task: Json, merge: Json, settings: Config) -> Iterator[str]:
     untested = "" if settings.merge.check else "; nobody has tested it, since covey.toml names no merge.check"
     why = f" ({plain(merge['reason'])})" if merge["reason"] else ""
@@ -137,35 +136,17 @@ def _review(task: Json, merge: Json, settings: Config) -> Iterator[str]:
     yield f'  covey merge reject {merge["id"]} "REASON"   sends it back'
 
 
-def _by_reason(tasks: list[Json]) -> list[list[Json]]:
-    """Return the tasks whose merges wait, grouped by what is in their way."""
-    found: dict[str, list[Json]] = {}
-    for task in tasks:
-        if task["status"] == "merging" and task["merge"] is not None and task["merge"]["reason"]:
-            found.setdefault(task["merge"]["reason"], []).append(task)
-    return list(found.values())
-
-
 def _in_the_way(together: list[Json], *, halted: bool) -> Iterator[str]:
     """Yield what tasks wait for whose merges have the same in their way, and what lets them go on."""
     is_one = len(together) == 1
     ids = ", ".join(task["id"] for task in together)
     yield f"\n{ids} {'waits' if is_one else 'wait'}: {plain(together[0]['merge']['reason'])}"
-    if halted and _waits_for_halt(together[0]["merge"]):
+    if halted and together[0]["merge"]["cause"] == WholeQueue.HALTED:
         yield "  covey init --check           tries the gate on main; once it passes, the merge queue goes on"
         yield "  covey merge resume           lets the queue try main again"
         return
     lands = "It lands by itself" if is_one else "They land by themselves"
     yield f"  {lands} while covey is up (covey up), as soon as nothing is in the way."
-
-
-def _by_cause(tasks: list[Json]) -> list[list[Json]]:
-    """Return the blocked tasks, grouped by what blocks them."""
-    found: dict[str, list[Json]] = {}
-    for task in tasks:
-        if task["status"] == "blocked":
-            found.setdefault(alike(task["reason"] or "", task["id"]), []).append(task)
-    return list(found.values())
 
 
 def _blocked(together: list[Json]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from types import FrameType
 
 from covey import config
 from covey.agents import registry
+from covey.agents.agent import Agent
 from covey.agents.custom import check
 from covey.cli.board import exporting, importing
 from covey.cli.fleet.progress import Story
@@ -39,7 +40,7 @@ from covey.core import ids, texts
 from covey.core.figures import one, some
 from covey.core.fleet import batches
 from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
-from covey.git.candidates.candidates import resolve
+from covey.git import refs
 from covey.git.preflight import unfit
 from covey.git.project import Project
 from covey.git.worktrees.worktrees import Worktrees, default_folder
@@ -103,7 +104,7 @@ def run(args: Namespace, client: Client) -> int:
     """Add the tasks, start the agents, show what happens, land the work, and tell what came of it."""
     project = client.project()
     settings = config.load(project.root)
-    _check(project, settings, args.agent)
+    agent = _check(project, settings, args.agent)
     order = _order(args, client, settings)
     begun = time.monotonic()
     batch = Batch(args, client, project)
@@ -129,37 +130,25 @@ def run(args: Namespace, client: Client) -> int:
             raise
         finally:
             _ignore_signals()
-            report = Report.of(client, batch.ids, _runs_bodies(settings, args.agent))
-            stays = _stays(batch, leave(project, client, need))
+            report = Report.of(client, batch.ids, agent.name if agent.traits.bodies else "")
+            stays_for = leave(project, client, need)
+            stays = f"covey stays up for {' and '.join(stays_for)}; covey down stops it." if stays_for else ""
+            stays = stays if batch.own else ""  # one that was up before is nobody's news
             if isinstance(error := sys.exception(), CoveyError):
                 error.hint = f"{error.hint} {stays}".strip()
         code = (LANDED if report.all_done else NOT_ALL) if code is None else code
         seconds = time.monotonic() - begun
         print(report.as_json(batch.name, code, seconds) if args.json else report.as_text(settings, seconds))
         ticked = exporting.tick(client, args.tasks[0]) if args.tick else []
+        goes_on = code == INTERRUPTED and report.goes_on
+        said = [
+            f"Ticked {one(len(ticked), 'box', 'boxes')} in {args.tasks[0]}." if ticked else "",
+            "What is not done stays on the board: covey run goes on with it." if goes_on else "",
+            stays,
+        ]
         if not args.json:
-            _say_end(report, args.tasks, ticked, stays, interrupted=code == INTERRUPTED)
+            print("".join(f"{line}\n" for line in said if line), end="")
     return code
-
-
-def _runs_bodies(settings: Config, asked: str | None) -> str:
-    """Return the agent of the run if it is given the body of a task alone."""
-    name = asked or settings.default_agent()
-    return name if registry.find(name, settings.declared()).traits.bodies else ""
-
-
-def _stays(batch: Batch, stays_for: list[str]) -> str:
-    """Say for whom covey stays up that we started; nothing if it is gone, or was up before."""
-    return f"covey stays up for {' and '.join(stays_for)}; covey down stops it." if batch.own and stays_for else ""
-
-
-def _say_end(report: Report, tasks: list[str], ticked: list[str], stays: str, *, interrupted: bool) -> None:
-    if ticked:
-        print(f"Ticked {one(len(ticked), 'box', 'boxes')} in {tasks[0]}.")
-    if interrupted and report.goes_on:
-        print("What is not done stays on the board: covey run goes on with it.")
-    if stays:
-        print(stays)
 
 
 class Batch:
@@ -180,10 +169,14 @@ class Batch:
     def begin(self, settings: Config, order: Order) -> int:
         """Put the tasks onto the board and start sessions for them; return how many, 0 if there is nothing to do."""
         args, client = self._args, self._client
-        self.own = ensure_while_needed(self._project)
+        # Since we need it by now, a daemon that answers, and is not there for another's errand, stays.
+        status = client.ask("status").value
+        if client.url is None or client.said.get("errand"):
+            self.own = ensure_while_needed(self._project)
+            status = client.ask("status").value
         if not self.own:
             tell_other_path(self._project)
-        self._story.begin(client)
+        self._story.after = status["seq"]
         with _undisturbed():
             _add(order, client, self.name, self.ids)
         self._story.ids.update(self.ids)
@@ -259,21 +252,28 @@ class Batch:
         return state
 
     def _have_daemon_again(self) -> None:
+        """Start the daemon again; whatever ended it may do so more than once while it starts."""
         gone = obituary(self._client) if died(self._client) else "The daemon had ended."
         self._story.say(f"{gone} It is started again.")
-        self.own = _up_again(self._project) or self.own
+        for left in reversed(range(MAX_STARTS)):
+            try:
+                self.own = ensure_while_needed(self._project) or self.own
+                return
+            except Unavailable:
+                if not left:
+                    raise
 
 
 # Before
 
 
-def _check(project: Project, settings: Config, asked: str | None) -> None:
-    """Refuse what could never work, before anything is added to the board."""
+def _check(project: Project, settings: Config, asked: str | None) -> Agent:
+    """Return the agent of the run; refuse what could never work, before anything is added to the board."""
     refusal = unfit(project, settings.project.main)
     if refusal is not None:
         raise refusal
     main = settings.project.main
-    if resolve(project, f"refs/heads/{main}") is None:
+    if not refs.listed(project, f"refs/heads/{main}"):
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."
         raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
     Worktrees(project, default_folder(project, settings.sessions.worktrees)).must_have_place()
@@ -287,6 +287,7 @@ def _check(project: Project, settings: Config, asked: str | None) -> None:
     if problem is not None:
         hint = "covey.toml names its command." if own.command else f"Install {name}, or choose another with --agent."
         raise Invalid(f"The agent {name} cannot be started: {problem}.", hint=hint)
+    return agent
 
 
 @dataclass(frozen=True)
@@ -310,15 +311,20 @@ def _order(args: Namespace, client: Client, settings: Config) -> Order:
     plan = importing.plan_of(client, args.tasks[0], None) if is_file else None
     if plan is not None and not (plan.first or plan.second):
         raise Invalid(f"There is no open task in {args.tasks[0]}.", hint="A line such as - [ ] Mend it is one.")
-    with client:
-        status = client.ask("status").value
-        if status["paused"]:
-            raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
-        room = _room(client, settings, args.sessions or 1)
+    status = client.ask("status").value
+    if status["paused"]:
+        raise Refused("The fleet stands still, so nothing would be done.", hint="covey resume lets it go on.")
+    wanted, most = args.sessions or 1, settings.sessions.max
+    have = sum(session["kind"] == "run" for session in status["sessions"])
+    if have + wanted > most:
+        raise Refused(
+            f"That would be {have + wanted} sessions, and at most {most} are allowed.",
+            hint="Take fewer with -n, remove some (covey session list), or set sessions.max in covey.toml.",
+        )
     counts = status["counts"]
     if not args.tasks and not counts.get("todo") and not counts.get("merging"):
         raise Refused("No task waits on the board.", hint='Name some: covey run "Fix the flaky test".')
-    return Order([] if is_file else args.tasks, plan, counts.get("todo", 0), room)
+    return Order([] if is_file else args.tasks, plan, counts.get("todo", 0), most - have)
 
 
 def _check_ticking(args: Namespace, *, is_file: bool) -> None:
@@ -327,18 +333,6 @@ def _check_ticking(args: Namespace, *, is_file: bool) -> None:
         raise Invalid("--detach returns before there is anything to tick.", hint="covey task export FILE ticks later.")
     if not is_file or importing.FORMATS[Path(args.tasks[0]).suffix.lower()] != "md":
         raise Invalid("--tick is for a checklist.", hint="covey run TODO.md --tick ticks what has landed.")
-
-
-def _room(client: Client, settings: Config, wanted: int) -> int:
-    """Return how many more sessions there may be, if that is enough."""
-    most = settings.sessions.max
-    have = len([session for session in client.ask("session.list").value if session["kind"] == "run"])
-    if have + wanted > most:
-        raise Refused(
-            f"That would be {have + wanted} sessions, and at most {most} are allowed.",
-            hint="Take fewer with -n, remove some (covey session list), or set sessions.max in covey.toml.",
-        )
-    return most - have
 
 
 def _add(order: Order, client: Client, batch: str, ids: list[str]) -> None:
@@ -412,14 +406,6 @@ def _waits_for(busy: list[Json]) -> str:
 
 
 # Meanwhile
-
-
-def _up_again(project: Project) -> bool:
-    """Start the daemon again; whatever ended it may do so more than once while it starts."""
-    for _ in range(MAX_STARTS - 1):
-        with suppress(Unavailable):
-            return ensure_while_needed(project)
-    return ensure_while_needed(project)
 
 
 @contextmanager

@@ -7,15 +7,18 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from covey.cli.fleet import each_session
 from covey.cli.frame.client import Answer, Client, Json
 from covey.cli.frame.command import Command, asking, body_of, either, flag, option, whole_number
 from covey.cli.frame.output import age, as_json, clock, escaped, first_line, plain, prose, reply, spent, table, waiting
 from covey.cli.history import log
 from covey.core.figures import span, took
-from covey.errors import Invalid, Refused, Unavailable
+from covey.errors import CoveyError, Invalid, Refused, Unavailable
+
+TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
+if TYPE_CHECKING:
+    from covey.cli.frame.command import Arguments, Run
 
 SESSION_TIMEOUT_S = 60.0
 """Seconds to wait until a session is in the state that was asked for."""
@@ -26,158 +29,92 @@ LEVELS = ("ask", "edits", "full")
 ABOUT = "Sessions: named workers. One that claims a task under a new name becomes known by that."
 
 
-def new(args: Namespace, client: Client) -> int:
-    """Make sessions known; those that covey runs can begin at once."""
-    if not args.names and not args.count and not args.start:
-        raise Invalid("Which session?", hint="Name one, or say how many: covey session new -n 4 --start.")
-    if args.count or args.start or (args.agent and len(args.names) != 1):
-        return _add(args, client)
-    fields = body_of(args, "role", "wip", "agent", "permissions")
-    told = each_session.each(args, lambda name: client.ask("session.new", fields={"name": name} | fields))
-    how = "session start {0} lets it work" if args.agent else "task next --as {0} gives it work"
-    return told.end(lambda name, _: f"Session {name} is known; covey {how.format(name)}")
+# Several at once: each is told by itself, and the first that is refused decides how the command ends
 
 
-def _add(args: Namespace, client: Client) -> int:
-    """Add sessions that covey runs, all or none."""
-    from covey.cli.project.daemon import ensure_up, tell_other_path
+def _names_or_all(help: str) -> tuple[Arguments, ...]:
+    """Return what takes the names of sessions, or --all."""
+    return option("names", nargs="*", metavar="NAME"), flag("--all", help)
 
-    if args.wip:
-        raise Invalid("--wip is for a session of your own.", hint="One that covey runs holds one task at a time.")
-    fields = body_of(args, "count", "agent", "role", "permissions") | {"start": args.start}
-    answer = client.ask("session.add", fields=fields | ({"names": args.names} if args.names else {}))
-    began = ensure_up(client) if args.start else False
-    if args.start and not began:
-        tell_other_path(client.project())
-    names = [each["name"] for each in answer.value]
-    if args.json and len(args.names) == 1:
-        print(escaped(json.dumps(answer.value[0])))
-        return 0
-    agent = answer.value[0]["agent"]
-    if args.start:
-        reply(args, answer, _at_work(names, began, agent=agent))
+
+def _must_name(args: Namespace) -> None:
+    """Refuse a command that names no session, or some of all."""
+    hint = "covey session list shows them; --all means every one."
+    if args.names and args.all:
+        raise Invalid("Names and --all exclude each other.", hint=hint)
+    if not args.names and not args.all:
+        raise Invalid("Name the sessions, or say --all.", hint=hint)
+
+
+def _listed(names: list[str]) -> str:
+    """Return names as a sentence has them."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _them(names: list[str]) -> str:
+    """Return the word for one or several."""
+    return "it" if len(names) == 1 else "them"
+
+
+def _ask_each(args: Namespace, ask: Callable[[str], Answer]) -> tuple[dict[str, Answer], int]:
+    """Ask for each session that was named, and return what was answered, and with what the command ends.
+
+    With one alone an error is the command's own.
+    """
+    told: dict[str, Answer] = {}
+    code = 0
+    for name in dict.fromkeys(args.names):
+        try:
+            told[name] = ask(name)
+        except CoveyError as error:
+            if len(args.names) == 1:
+                raise
+            from covey.cli.main import complain
+
+            complain(error, as_json=args.json)
+            code = code or error.exit_code
+    return told, code
+
+
+def _tell_each(args: Namespace, told: dict[str, Answer], lines: Iterable[str]) -> None:
+    """Print the answers, or lines to a person."""
+    if not args.json:
+        for line in lines:
+            print(line)
+    elif len(args.names) == 1 and not getattr(args, "all", False):
+        for answer in told.values():
+            as_json(answer)
     else:
-        known = f"{each_session.listed(names)} with {agent} {'is' if len(names) == 1 else 'are'} known"
-        reply(args, answer, f"{known}; covey session start {' '.join(names)} lets {each_session.them(names)} work")
-    return 0
+        print(escaped(json.dumps([answer.value for answer in told.values()])))
 
 
-def start(args: Namespace, client: Client) -> int:
-    """Let sessions work, with a daemon that looks after them."""
-    from covey.cli.project.daemon import ensure_up, tell_other_path
+def _doing(verb: str, said: Callable[[str, Json], str]) -> Run:
+    """Return what a command does that asks a verb for each session, and says of each what came of it."""
 
-    each_session.must_name(args)
-    began = ensure_up(client)
-    if not began:
-        tell_other_path(client.project())
-    if args.all:
-        answer = client.ask("fleet.start", fields={"all": True})
-        reply(args, answer, _at_work([each["name"] for each in answer.value], began))
-        return 0
-    told = each_session.each(args, lambda name: client.ask("session.start", {"name": name}, {}))
-    if told.names and not args.json:
-        print(_at_work(told.names, began))
-    return told.end()
+    def run(args: Namespace, client: Client) -> int:
+        told, code = _ask_each(args, lambda name: client.ask(verb, {"name": name}, {}))
+        _tell_each(args, told, (said(name, answer.value) for name, answer in told.items()))
+        return code
 
-
-def _at_work(names: list[str], began: bool, *, agent: str = "") -> str:
-    """Say who works from now on, and what ends that."""
-    up = "covey is up, and " if began else ""
-    if not names:
-        return f"{up}no session is stopped; covey session new --start adds one" if up else NOBODY_STOPPED
-    works = f"{'works' if len(names) == 1 else 'work'} the board{f' with {agent}' if agent else ''}"
-    until = names[0] if len(names) == 1 else "--all"
-    return f"{up}{each_session.listed(names)} {works} until covey session stop {until}"
-
-
-def stop(args: Namespace, client: Client) -> int:
-    """Stop sessions, and wait until nothing of them is alive."""
-    each_session.must_name(args)
-
-    def stopped(session: Json) -> bool:
-        return not session["run"] and not session["tasks"]
-
-    if args.all:
-        answer = _stop_all(client, stopped)
-        names = [each["name"] for each in answer.value]
-        kept = "what was not committed is kept (covey rescue list)"
-        back = f"covey up --agents brings {each_session.them(names)} back"
-        reply(
-            args,
-            answer,
-            f"Stopped {each_session.listed(names)}; {kept}; {back}" if names else "No session was at work.",
-        )
-        return 0
-    told = _bring_about(args, client, "stop", {}, stopped)
-    return told.end(lambda name, session: f"Stopped {name}{WORK_IS_KEPT if session['run'] else ''}")
-
-
-def _stop_all(client: Client, good: Callable[[Json], bool]) -> Answer:
-    from covey.cli.project.daemon import errand
-
-    with errand(client):
-        answer = client.ask("fleet.stop", fields={})
-        _await(client, [each["name"] for each in answer.value], good)
-    return answer
-
-
-def pause(args: Namespace, client: Client) -> int:
-    """Let sessions stand still."""
-    told = _bring_about(args, client, "pause", {}, lambda session: session["state"] == "paused")
-    return told.end(lambda name, _: f"{name} stands still; covey session resume {name} lets it go on")
-
-
-def resume(args: Namespace, client: Client) -> int:
-    """Let sessions go on."""
-    told = each_session.each(args, lambda name: client.ask("session.resume", {"name": name}, {}))
-    return told.end(lambda name, _: f"{name} goes on")
-
-
-def restart(args: Namespace, client: Client) -> int:
-    """Begin the tasks of sessions anew."""
-    told = each_session.each(args, lambda name: client.ask("session.restart", {"name": name}, {}))
-    again, first = f"begins its task again{WORK_IS_KEPT}", "had no run to end; it works the board"
-    return told.end(lambda name, session: f"{name} {again if session['run'] else first}")
-
-
-def remove(args: Namespace, client: Client) -> int:
-    """Remove sessions, and wait until nothing of them is left."""
-    each_session.must_name(args)
-    if args.all:
-        args.names = _removable(client, force=args.force)
-        if not args.names:
-            print("[]" if args.json else NOBODY_STOPPED)
-            return 0
-    told = _bring_about(args, client, "remove", {"force": args.force}, lambda session: False)
-
-    def removed(name: str, session: Json) -> str:
-        kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": name, "newest": True, "limit": 1})
-        where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
-        return f"Removed {name}{where}"
-
-    return told.end(removed)
-
-
-def _removable(client: Client, *, force: bool) -> list[str]:
-    """Return the sessions that covey runs: those that are stopped, by force all."""
-    found = [each for each in client.ask("session.list").value if each["kind"] == "run"]
-    return [each["name"] for each in found if force or (_is_stopped(each) and not each["tasks"])]
-
-
-def _is_stopped(session: Json) -> bool:
-    return session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
+    return run
 
 
 def _bring_about(
-    args: Namespace, client: Client, verb: str, fields: Json, good: Callable[[Json], bool]
-) -> each_session.Told:
+    args: Namespace,
+    client: Client,
+    verb: str,
+    good: Callable[[Json], bool],
+    said: Callable[[str, Json], str],
+    fields: Json | None = None,
+) -> int:
     """Ask for what the daemon's loops do, and wait until it is done; a daemon is had for it if none is up."""
     from covey.cli.project.daemon import errand
 
     with errand(client):
-        told = each_session.each(args, lambda name: client.ask(f"session.{verb}", {"name": name}, fields))
-        _await(client, told.names, good)
-    return told
+        told, code = _ask_each(args, lambda name: client.ask(verb, {"name": name}, fields))
+        _await(client, list(told), good)
+    _tell_each(args, told, (said(name, answer.value) for name, answer in told.items()))
+    return code
 
 
 def _await(client: Client, names: list[str], good: Callable[[Json], bool]) -> None:
@@ -194,6 +131,142 @@ def _await(client: Client, names: list[str], good: Callable[[Json], bool]) -> No
                 hint="It goes on; covey session list shows it.",
             )
         time.sleep(0.05)
+
+
+# Commands
+
+
+def new(args: Namespace, client: Client) -> int:
+    """Make sessions known; those that covey runs can begin at once."""
+    if not args.names and not args.count and not args.start:
+        raise Invalid("Which session?", hint="Name one, or say how many: covey session new -n 4 --start.")
+    if args.count or args.start or (args.agent and len(args.names) != 1):
+        _add(args, client)
+        return 0
+    fields = body_of(args, "role", "wip", "agent", "permissions")
+    told, code = _ask_each(args, lambda name: client.ask("session.new", fields={"name": name} | fields))
+    how = "session start {0} lets it work" if args.agent else "task next --as {0} gives it work"
+    _tell_each(args, told, (f"Session {name} is known; covey {how.format(name)}" for name in told))
+    return code
+
+
+def _add(args: Namespace, client: Client) -> None:
+    """Add sessions that covey runs, all or none."""
+    if args.wip:
+        raise Invalid("--wip is for a session of your own.", hint="One that covey runs holds one task at a time.")
+    fields = body_of(args, "count", "agent", "role", "permissions") | {"start": args.start}
+    answer = client.ask("session.add", fields=fields | ({"names": args.names} if args.names else {}))
+    began = args.start and _have_daemon(client)
+    names = [each["name"] for each in answer.value]
+    agent = answer.value[0]["agent"]
+    if args.json and len(args.names) == 1:
+        print(escaped(json.dumps(answer.value[0])))
+    elif args.start:
+        reply(args, answer, _at_work(names, began, agent=agent))
+    else:
+        known = f"{_listed(names)} with {agent} {'is' if len(names) == 1 else 'are'} known"
+        reply(args, answer, f"{known}; covey session start {' '.join(names)} lets {_them(names)} work")
+
+
+def _have_daemon(client: Client) -> bool:
+    """Have a daemon that stays, and say whether it was started; one with another PATH than this shell's is told."""
+    from covey.cli.project.daemon import ensure_up, tell_other_path
+
+    began = ensure_up(client)
+    if not began:
+        tell_other_path(client.project())
+    return began
+
+
+def start(args: Namespace, client: Client) -> int:
+    """Let sessions work, with a daemon that looks after them."""
+    _must_name(args)
+    began = _have_daemon(client)
+    if args.all:
+        answer = client.ask("fleet.start", fields={"all": True})
+        reply(args, answer, _at_work([each["name"] for each in answer.value], began))
+        return 0
+    told, code = _ask_each(args, lambda name: client.ask("session.start", {"name": name}, {}))
+    _tell_each(args, told, [_at_work(list(told), began)] if told else [])
+    return code
+
+
+def _at_work(names: list[str], began: bool, *, agent: str = "") -> str:
+    """Say who works from now on, and what ends that."""
+    up = "covey is up, and " if began else ""
+    if not names:
+        return f"{up}no session is stopped; covey session new --start adds one" if up else NOBODY_STOPPED
+    works = f"{'works' if len(names) == 1 else 'work'} the board{f' with {agent}' if agent else ''}"
+    until = names[0] if len(names) == 1 else "--all"
+    return f"{up}{_listed(names)} {works} until covey session stop {until}"
+
+
+def stop(args: Namespace, client: Client) -> int:
+    """Stop sessions, and wait until nothing of them is alive."""
+    _must_name(args)
+
+    def stopped(session: Json) -> bool:
+        return not session["run"] and not session["tasks"]
+
+    if not args.all:
+        return _bring_about(args, client, "session.stop", stopped, lambda name, session:
+                            f"Stopped {name}{WORK_IS_KEPT if session['run'] else ''}")  # fmt: skip
+    from covey.cli.project.daemon import errand
+
+    with errand(client):
+        answer = client.ask("fleet.stop", fields={})
+        names = [each["name"] for each in answer.value]
+        _await(client, names, stopped)
+    kept = "what was not committed is kept (covey rescue list)"
+    back = f"covey up --agents brings {_them(names)} back"
+    reply(args, answer, f"Stopped {_listed(names)}; {kept}; {back}" if names else "No session was at work.")
+    return 0
+
+
+def pause(args: Namespace, client: Client) -> int:
+    """Let sessions stand still."""
+    return _bring_about(
+        args,
+        client,
+        "session.pause",
+        lambda session: session["state"] == "paused",
+        lambda name, _: f"{name} stands still; covey session resume {name} lets it go on",
+    )
+
+
+def _restarted(name: str, session: Json) -> str:
+    return (
+        f"{name} begins its task again{WORK_IS_KEPT}"
+        if session["run"]
+        else f"{name} had no run to end; it works the board"
+    )
+
+
+def remove(args: Namespace, client: Client) -> int:
+    """Remove sessions, and wait until nothing of them is left."""
+    _must_name(args)
+    if args.all:
+        args.names = _removable(client, force=args.force)
+        if not args.names:
+            print("[]" if args.json else NOBODY_STOPPED)
+            return 0
+
+    def removed(name: str, session: Json) -> str:
+        kept = client.ask("log.list", fields={"kind": "session.rescued", "subject": name, "newest": True, "limit": 1})
+        where = f"; its last unsaved work is in {kept.value[0]['data']['ref']}" if kept.value else ""
+        return f"Removed {name}{where}"
+
+    return _bring_about(args, client, "session.remove", lambda session: False, removed, {"force": args.force})
+
+
+def _removable(client: Client, *, force: bool) -> list[str]:
+    """Return the sessions that covey runs: those that are stopped, by force all."""
+    found = [each for each in client.ask("session.list").value if each["kind"] == "run"]
+    return [each["name"] for each in found if force or (_is_stopped(each) and not each["tasks"])]
+
+
+def _is_stopped(session: Json) -> bool:
+    return session["goal"] == "stopped" and session["kind"] == "run" and not session["run"]
 
 
 def logs(args: Namespace, client: Client) -> None:
@@ -356,7 +429,9 @@ def _last(session: Json, idle: Json | None) -> str:
     return f"{log.sentence(last)}, {age(last['time'])}" if last else ""
 
 
+PRINTS = "exactly what REST answers for one session that is named, for several a list of it"
 NAME = option("name", metavar="NAME")
+NAMES = option("names", nargs="+", metavar="NAME")
 COMMANDS = {
     "new": Command("add sessions: with --agent, -n or --start covey runs them, else you do", (
         option("names", nargs="*", metavar="NAME", help="default: covey chooses a name such as worker-1"),
@@ -368,27 +443,29 @@ COMMANDS = {
         option("--permissions", choices=LEVELS,
                help="what its agent may do without asking (default: as in the settings)"),
         option("--wip", type=whole_number(1, 1000), metavar="N", help="how many tasks it may hold at once"),
-    ), new, owner=True, prints=each_session.PRINTS,
+    ), new, owner=True, prints=PRINTS,
                    example="covey session new ada --agent sh\ncovey session new rita --role quality\n"
                            "covey session new -n 4 --agent claude --start   four at once, at work"),
     "list": Command("list the sessions: what each works on, and what it did last", (), list_sessions,
                     example="covey session list"),
     "start": Command("start sessions: they work on the board until stopped",
-                     each_session.names_or_all("every stopped session"), start, owner=True,
-                     prints=each_session.PRINTS, example="covey session start ada bob\ncovey session start --all"),
+                     _names_or_all("every stopped session"), start, owner=True,
+                     prints=PRINTS, example="covey session start ada bob\ncovey session start --all"),
     "stop": Command("stop sessions: their work is kept, and their tasks go back to the board",
-                    each_session.names_or_all("every session; covey up --agents brings them back"), stop, owner=True,
-                    prints=each_session.PRINTS, example="covey session stop ada bob\ncovey session stop --all"),
-    "pause": Command("pause sessions; they keep their tasks", each_session.NAMES, pause, owner=True,
-                     prints=each_session.PRINTS, example="covey session pause ada"),
-    "resume": Command("resume paused sessions", each_session.NAMES, resume, owner=True,
-                      prints=each_session.PRINTS, example="covey session resume ada"),
-    "restart": Command("end the runs of sessions and start their tasks again", each_session.NAMES, restart,
-                       owner=True, prints=each_session.PRINTS, example="covey session restart ada"),
+                    _names_or_all("every session; covey up --agents brings them back"), stop, owner=True,
+                    prints=PRINTS, example="covey session stop ada bob\ncovey session stop --all"),
+    "pause": Command("pause sessions; they keep their tasks", NAMES, pause, owner=True,
+                     prints=PRINTS, example="covey session pause ada"),
+    "resume": Command("resume paused sessions", NAMES,
+                      _doing("session.resume", lambda name, _: f"{name} goes on"), owner=True,
+                      prints=PRINTS, example="covey session resume ada"),
+    "restart": Command("end the runs of sessions and start their tasks again", NAMES,
+                       _doing("session.restart", _restarted), owner=True, prints=PRINTS,
+                       example="covey session restart ada"),
     "remove": Command("remove sessions and their worktrees; unsaved work is kept as a rescue first", (
-        *each_session.names_or_all("every stopped session; with --force every session that covey runs"),
+        *_names_or_all("every stopped session; with --force every session that covey runs"),
         flag("--force", "even if it is working"),
-    ), remove, owner=True, prints=each_session.PRINTS,
+    ), remove, owner=True, prints=PRINTS,
                       example="covey session remove ada bob\ncovey session remove ada --force   also at work\n"
                               "covey session remove --all   every one that is stopped"),
     "logs": Command("print what a session's agent said and did", (

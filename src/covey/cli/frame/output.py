@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from covey import plain as plainly
 from covey.cli.frame.client import Answer, Json
@@ -140,6 +140,14 @@ def standstills(lanes: list[Json], most: int) -> list[str]:
     lines = [waiting(lane) for lane in told[:most]]
     more = f"... and {one(len(told) - most, 'reason')} more why tasks wait; covey task show ID tells that of a task"
     return [*lines, more] if len(told) > most else lines
+
+
+def grouped(things: Iterable[Json], mark: Callable[[Json], str]) -> list[list[Json]]:
+    """Return things, those together that bear the same mark, each where the first of them stands."""
+    groups: dict[str, list[Json]] = {}
+    for thing in things:
+        groups.setdefault(mark(thing), []).append(thing)
+    return list(groups.values())
 
 
 def nested(tasks: list[Json], key: str) -> Iterator[tuple[Json, int]]:

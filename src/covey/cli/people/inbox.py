@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from covey.cli.frame.client import Json
 from covey.cli.frame.command import Command, asking
-from covey.cli.frame.output import age, first_line, paint, plain, prose, table
+from covey.cli.frame.output import age, first_line, grouped, paint, plain, prose, table
 from covey.core.figures import one, span
 
 
@@ -62,16 +62,9 @@ def _rows(kind: str, found: list[Json]) -> list[str]:
         columns = [(row["ids"][0], row["task"] or "", row["session"], age(row["since"]), _what(row)) for row in found]
         return table(columns).split("\n")
     if kind == "blocked":
-        return [line for together in by_cause(found) for line in _blocked(together)]
+        groups = grouped(found, lambda row: row["cause"] or row["key"])
+        return [line for together in groups for line in _blocked(together)]
     return [_what(row) + _way(row) for row in found]
-
-
-def by_cause(found: list[Json]) -> list[list[Json]]:
-    """Return items of one kind, those together that are of one making, each where the oldest of them stands."""
-    groups: dict[str, list[Json]] = {}
-    for row in found:
-        groups.setdefault(row["cause"] or row["key"], []).append(row)
-    return list(groups.values())
 
 
 def _blocked(together: list[Json]) -> Iterator[str]:

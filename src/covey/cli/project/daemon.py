@@ -19,7 +19,6 @@ from covey.cli.frame.http_client import Lost, Wire
 from covey.core.figures import DAY_S, one
 from covey.errors import CoveyError, Denied, Unavailable
 from covey.files import write_whole
-from covey.git import project as projects
 from covey.git.project import Project
 from covey.installation import path_mark, users_environment
 from covey.moments import calendar
@@ -45,10 +44,8 @@ def comes_true(is_so: Callable[[], object], within: float, every: float = 0.02) 
 def answering(project: Project) -> Json | None:
     """Return where the daemon says that it answers, if it does answer there."""
     said = _said(project)
-    if said is None or not is_daemon(said["pid"]):
-        return None
     try:
-        if not _is_locked(project) or not _holds(project, said["pid"]):
+        if said is None or not is_daemon(said["pid"]) or not _holds_lock(project, said["pid"]):
             return None
         token = project.token()
         wire = Wire(f"http://127.0.0.1:{int(said['port'])}", token, proof.credential(token, proof.OWNER))
@@ -74,10 +71,9 @@ def _said(project: Project) -> Json | None:
 
 def ensure_up(client: Client) -> bool:
     """Have a daemon that stays until `covey down`, and say whether it was started."""
-    project = projects.find(Path(client.folder)).must_be_begun()
+    project = client.project()
     with keeping(project):
-        _, own = have(project, plain_command(project))
-    return own
+        return have(project, plain_command(project))[1]
 
 
 def ensure_while_needed(project: Project) -> bool:
@@ -85,16 +81,14 @@ def ensure_while_needed(project: Project) -> bool:
 
     It goes by itself once nobody needs it.
     """
-    project.token()
-    _, own = have(project, [*plain_command(project), "--while-needed"])
-    return own
+    return have(project, [*plain_command(project), "--while-needed"])[1]
 
 
 def tell_other_path(project: Project) -> None:
     """Say so on standard error if a daemon runs that was started with another PATH than this shell's."""
-    said = _said(project) if running(project) is not None else None
+    said = _said(project)
     # One of an older covey does not say with which it was.
-    if said is None or said.get("errand") or "path" not in said:
+    if said is None or said.get("errand") or "path" not in said or not is_daemon(said["pid"]):
         return
     if said["path"] != path_mark(users_environment(os.environ, project.root)):
         since = float(said["started"])
@@ -109,7 +103,7 @@ def tell_other_path(project: Project) -> None:
 
 def leave(project: Project, client: Client, need: NeedLock) -> list[str]:
     """Stop needing the daemon, and return who else keeps it up; if nobody does, wait until it has gone."""
-    pid = running(project)
+    pid = _announced(project)
     stays_for: list[str] = []
     if pid is not None:
         with contextlib.suppress(CoveyError):
@@ -119,16 +113,15 @@ def leave(project: Project, client: Client, need: NeedLock) -> list[str]:
     if pid is None or stays_for:
         return stays_for
 
-    def has_gone() -> bool:
-        return not is_daemon(pid) or _announced(project) not in (pid, None)
-
-    return [] if comes_true(has_gone, OTHERS_TIMEOUT_S if others else DAEMON_TIMEOUT_S) else ["another covey run"]
+    patience = OTHERS_TIMEOUT_S if others else DAEMON_TIMEOUT_S
+    has_gone = comes_true(lambda: not is_daemon(pid) or _announced(project) not in (pid, None), patience)
+    return [] if has_gone else ["another covey run"]
 
 
 @contextlib.contextmanager
 def keeping(project: Project) -> Iterator[None]:
     """Let whatever daemon there is, or will be, stay until `covey down`."""
-    project.token()  # neither we nor a new daemon could go on without it
+    project.token()  # what could not be started is not kept
     with NeedLock(project.needed):
         project.kept.touch(mode=0o600)
         yield
@@ -153,6 +146,7 @@ def obituary(client: Client) -> str:
 
 def have(project: Project, command: list[str]) -> tuple[Json, bool]:
     """Return where a daemon answers that stays, or is ours, and whether we started it."""
+    project.token()  # neither we nor a new daemon could go on without it
     while True:
         said = lasting(project)
         if said is not None:
@@ -164,23 +158,21 @@ def have(project: Project, command: list[str]) -> tuple[Json, bool]:
 
 def lasting(project: Project) -> Json | None:
     """Return where a daemon answers that stays; one that only runs another command's errand is gone in a moment."""
-    if not comes_true(lambda: not _runs_errand(project), DAEMON_TIMEOUT_S, 0.05):
+
+    def runs_errand() -> bool:  # also if it answers no more
+        said = _said(project)
+        return said is not None and bool(said.get("errand")) and is_daemon(said["pid"])
+
+    if not comes_true(lambda: not runs_errand(), DAEMON_TIMEOUT_S, 0.05):
         raise Unavailable("Another covey command has not come to its end.", hint="Try again when it has.")
     return answering(project)
-
-
-def _runs_errand(project: Project) -> bool:
-    """Say whether a daemon of another command's errand lives, also if it answers no more."""
-    said = _said(project)
-    return said is not None and bool(said.get("errand")) and is_daemon(said["pid"])
 
 
 @contextlib.contextmanager
 def errand(client: Client) -> Iterator[bool]:
     """Have a daemon for as long as a command needs one; one of our own starts no agent, and is gone afterwards."""
-    project = projects.find(Path(client.folder)).must_be_begun()
+    project = client.project()
     with NeedLock(project.needed):
-        project.token()
         said, own = have(project, [*plain_command(project), "--hold"])
         try:
             yield own
@@ -194,17 +186,12 @@ def stop_daemon(project: Project, *, only: int | None = None) -> int | None:
     pid = _holder(project)
     if pid is not None and only in (None, pid):
         try:
-            os.kill(pid, signal.SIGTERM)
-            os.kill(pid, signal.SIGCONT)  # one that stands still would not hear it
-        except ProcessLookupError:
-            pass  # it has ended by itself
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(pid, signal.SIGTERM)
+                os.kill(pid, signal.SIGCONT)  # one that stands still would not hear it
         except PermissionError:
             raise Denied(f"Process {pid} is not yours to stop.", hint="Whoever started the daemon stops it.") from None
-
-        def is_free() -> bool:
-            return not is_daemon(pid) and (not _is_locked(project) or not _holds(project, pid))
-
-        if not comes_true(is_free, DAEMON_TIMEOUT_S):
+        if not comes_true(lambda: not (is_daemon(pid) or _holds_lock(project, pid)), DAEMON_TIMEOUT_S):
             said = f"Process {pid} has not stopped after {DAEMON_TIMEOUT_S:g} s."
             raise Unavailable(said, hint=f"kill -9 {pid} loses nothing.")
     return pid
@@ -240,19 +227,14 @@ def _start(project: Project, command: list[str]) -> tuple[Json, bool]:
     try:
         with printed.open("wb") as out:
             child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                cwd=project.root,
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd=project.root
             )
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ASK_TO_END)
         said = _await_answer(project, child, printed)
-        own = said["pid"] == child.pid
-        if not own:
-            end(child, signal.SIGTERM, DAEMON_TIMEOUT_S)
-        return said, own
+        if said["pid"] == child.pid:
+            return said, True
+        end(child, signal.SIGTERM, DAEMON_TIMEOUT_S)
+        return said, False
     except BaseException:
         if child is not None:
             end(child, signal.SIGTERM, DAEMON_TIMEOUT_S)
@@ -305,10 +287,9 @@ def _holder(project: Project) -> int | None:
     deadline = time.monotonic() + DAEMON_TIMEOUT_S
     while _is_locked(project):
         pid = _announced(project)
-        if pid is not None and is_daemon(pid) and _holds(project, pid):
+        if pid is not None and is_daemon(pid) and _holds_lock(project, pid):
             return pid
-        unannounced = next((holder for holder in _holders(project) if is_daemon(holder)), None)
-        if unannounced is not None:
+        if unannounced := next(filter(is_daemon, _holders(project)), None):
             return unannounced
         if time.monotonic() > deadline:
             raise Unavailable("Something holds this project's lock and does not say what it is.", hint="Try again.")
@@ -336,8 +317,10 @@ def _is_locked(project: Project) -> bool:
     return True
 
 
-def _holds(project: Project, pid: int) -> bool:
-    """Say whether a process holds the lock, as far as the kernel tells; in a container it may not."""
+def _holds_lock(project: Project, pid: int) -> bool:
+    """Say whether a process holds the lock, as far as the kernel tells who does; in a container it may not."""
+    if not _is_locked(project):
+        return False
     holders = _holders(project)
     return not holders or 0 in holders or pid in holders
 
