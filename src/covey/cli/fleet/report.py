@@ -89,19 +89,23 @@ class Report:
         for task in self.tasks:
             lines += self._remarks(task, settings)
         lines += self._without_body()
-        merging = [each for each in self.tasks if each["status"] == "merging" and each["merge"]]
-        stuck = [each for each in merging if each["merge"]["reason"]]
-        for together in grouped(stuck, lambda task: str(task["merge"]["reason"])):
-            lines += _in_the_way(together, halted=self.halted)
-        blocked = [each for each in self.tasks if each["status"] == "blocked"]
-        for together in grouped(blocked, lambda task: alike(task["reason"] or "", task["id"])):
-            lines += _blocked(together)
+        lines += self._stuck()
         counts = Counter(_word(task) for task in self.tasks)
         told = ", ".join(f"{number} {word}" for word, number in counts.items())
         lines += ["", f"{one(len(self.tasks), 'task')}: {told}, in {took(seconds)}{whole and f', {whole}'}."]
         if all_spent["unpriced"]:
             lines.append(cost.hint(all_spent["unpriced"], self.without_price))
         return "\n".join(lines)
+
+    def _stuck(self) -> Iterator[str]:
+        """Yield what is in the way of tasks, once for all in whose way it is."""
+        merging = [each for each in self.tasks if each["status"] == "merging" and each["merge"]]
+        waiting = [each for each in merging if each["merge"]["reason"]]
+        for together in grouped(waiting, lambda task: str(task["merge"]["reason"])):
+            yield from _in_the_way(together, halted=self.halted)
+        blocked = [each for each in self.tasks if each["status"] == "blocked"]
+        for together in grouped(blocked, lambda task: alike(task["reason"] or "", task["id"])):
+            yield from _blocked(together)
 
     def _remarks(self, task: Json, settings: Config) -> Iterator[str]:
         """Yield what a person has to know or do for a task."""

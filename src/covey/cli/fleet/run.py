@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -110,45 +110,46 @@ def run(args: Namespace, client: Client) -> int:
     batch = Batch(args, client, project)
     code: int | None = None
     need = NeedLock(project.needed)
-    with _interruptible():
-        try:
-            need.take()
-            count = batch.begin(settings, order)
-            if count and args.detach:
-                ensure_up(client)
-                return batch.say_detached(count)
-            if count:
-                batch.follow()
-            _ignore_signals()  # here, where an interrupt still has its answer
-        except Interrupted:
-            code = INTERRUPTED
-            batch.interrupt()
-        except BaseException:
-            _ignore_signals()
-            with suppress(CoveyError):  # nobody is left who would look after it
-                batch.stop()
-            raise
-        finally:
-            _ignore_signals()
-            report = Report.of(client, batch.ids, agent.name if agent.traits.bodies else "")
-            stays_for = leave(project, client, need)
-            stays = f"covey stays up for {' and '.join(stays_for)}; covey down stops it." if stays_for else ""
-            stays = stays if batch.own else ""  # one that was up before is nobody's news
-            if isinstance(error := sys.exception(), CoveyError):
-                error.hint = f"{error.hint} {stays}".strip()
-        code = (LANDED if report.all_done else NOT_ALL) if code is None else code
-        seconds = time.monotonic() - begun
-        print(report.as_json(batch.name, code, seconds) if args.json else report.as_text(settings, seconds))
-        ticked = exporting.tick(client, args.tasks[0]) if args.tick else []
-        goes_on = code == INTERRUPTED and report.goes_on
-        said = [
-            f"Ticked {one(len(ticked), 'box', 'boxes')} in {args.tasks[0]}." if ticked else "",
-            "What is not done stays on the board: covey run goes on with it." if goes_on else "",
-            stays,
-        ]
-        if not args.json:
-            print("".join(f"{line}\n" for line in said if line), end="")
+    _on_signals(_interrupt)
+    try:
+        need.take()
+        count = batch.begin(settings, order)
+        if count and args.detach:
+            ensure_up(client)
+            return batch.say_detached(count)
+        if count:
+            batch.follow()
+        _on_signals(signal.SIG_IGN)  # here, where an interrupt still has its answer
+    except Interrupted:
+        code = INTERRUPTED
+        batch.interrupt()
+    except BaseException:
+        _on_signals(signal.SIG_IGN)
+        with suppress(CoveyError):  # nobody is left who would look after it
+            batch.stop()
+        raise
+    finally:
+        _on_signals(signal.SIG_IGN)
+        report = Report.of(client, batch.ids, agent.name if agent.traits.bodies else "")
+        stays = leave(project, client, need, own=batch.own)
+        if isinstance(error := sys.exception(), CoveyError):
+            error.hint = f"{error.hint} {stays}".strip()
+    code = (LANDED if report.all_done else NOT_ALL) if code is None else code
+    seconds = time.monotonic() - begun
+    print(report.as_json(batch.name, code, seconds) if args.json else report.as_text(settings, seconds))
+    ticked = exporting.tick(client, args.tasks[0]) if args.tick else []
+    if not args.json:
+        _say_end(args, ticked, stays, goes_on=code == INTERRUPTED and report.goes_on)
     return code
+
+
+def _say_end(args: Namespace, ticked: list[str], stays: str, *, goes_on: bool) -> None:
+    if ticked:
+        print(f"Ticked {one(len(ticked), 'box', 'boxes')} in {args.tasks[0]}.")
+    if goes_on:
+        print("What is not done stays on the board: covey run goes on with it.")
+    if stays:
+        print(stays)
 
 
 class Batch:
@@ -409,17 +410,6 @@ def _waits_for(busy: list[Json]) -> str:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let a signal that asks us to end raise Interrupted, and restore what was before."""
-    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let a signal wait until we know what came of a question: what begins after it was called off would never end."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -433,13 +423,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    _ignore_signals()  # the end must not be cut short
+    _on_signals(signal.SIG_IGN)  # the end must not be cut short
     raise Interrupted
 
 
-def _ignore_signals() -> None:
+def _on_signals(do: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Do that when a signal asks us to end."""
     for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, do)
 
 
 COMMAND = Command(

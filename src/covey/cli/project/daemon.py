@@ -101,8 +101,8 @@ def tell_other_path(project: Project) -> None:
         )
 
 
-def leave(project: Project, client: Client, need: NeedLock) -> list[str]:
-    """Stop needing the daemon, and return who else keeps it up; if nobody does, wait until it has gone."""
+def leave(project: Project, client: Client, need: NeedLock, *, own: bool) -> str:
+    """Stop needing the daemon, and say of our own who else keeps it up; if nobody does, wait until it has gone."""
     pid = _announced(project)
     stays_for: list[str] = []
     if pid is not None:
@@ -110,12 +110,12 @@ def leave(project: Project, client: Client, need: NeedLock) -> list[str]:
             stays_for = client.ask("status").value["stays_for"]
     others = not need.try_alone()
     need.give()
-    if pid is None or stays_for:
-        return stays_for
-
+    if pid is None:
+        return ""
     patience = OTHERS_TIMEOUT_S if others else DAEMON_TIMEOUT_S
-    has_gone = comes_true(lambda: not is_daemon(pid) or _announced(project) not in (pid, None), patience)
-    return [] if has_gone else ["another covey run"]
+    if not stays_for and comes_true(lambda: not is_daemon(pid) or _announced(project) not in (pid, None), patience):
+        return ""
+    return f"covey stays up for {' and '.join(stays_for or ['another covey run'])}; covey down stops it." if own else ""
 
 
 @contextlib.contextmanager
