@@ -143,7 +143,7 @@ def start_without_room(daemon: Daemon, ballast: Path) -> None:
 def main(folder: Path) -> None:
     """Mount a small disk and live on it."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder)], check=True)
-    daemon = Daemon(make_repository(folder / "repo"))
+    daemon = Daemon(make_repository(folder / "repo"), plain=True)
     try:
         daemon.start()
         added = live_through_it(daemon, folder / "ballast")

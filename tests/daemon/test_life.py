@@ -37,7 +37,7 @@ from tests.worlds.serving import (
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """Serve an empty board."""
-    with serving(tmp_path / "repo") as served:
+    with serving(tmp_path / "repo", plain=True) as served:
         yield served
 
 
@@ -283,7 +283,7 @@ def test_the_daemons_own_log_is_json_and_rotated(tmp_path: Path) -> None:
     project = make_repository(tmp_path / "repo")
     path = project.state / "daemon.log"
     path.write_bytes(b'{"message": "old"}\n' * (4_999_990 // 19))
-    daemon = Daemon(project).start()
+    daemon = Daemon(project, plain=True).start()
     daemon.stop()
     assert (project.state / "daemon.log.1").stat().st_size > 4_000_000
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -130,7 +130,7 @@ def opened(path: Path, settings: str) -> Iterator[House]:
     project = make_repository(path, settings)
     author = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
     subprocess.run(["git", "-C", str(project.root), *author, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
-    daemon = Daemon(project).start()
+    daemon = Daemon(project, plain=True).start()
     try:
         yield House(daemon)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import random
 import secrets
 import signal
@@ -32,6 +33,7 @@ from covey.store.engine.sqlite import SqliteStore
 from covey.web.allowed_origins import Doors
 from covey.web.server import Web
 from covey.web.stream import Hub
+from tests.worlds.forked import PLAIN_DAEMON, Forked
 
 PATIENCE = 60.0
 """Seconds after which a condition that never comes true is a failure."""
@@ -152,25 +154,36 @@ class Client:
 
 
 class Daemon:
-    """A daemon that the test started, and always ends."""
+    """A daemon that the test started, and always ends.
 
-    def __init__(self, project: Project, *words: str, constants: Mapping[str, float] | None = None) -> None:
+    It is forked from a process that has loaded it, unless it has constants of its own or is `plain`: then Python
+    starts it, as it does for users.
+    """
+
+    def __init__(
+        self, project: Project, *words: str, constants: Mapping[str, float] | None = None, plain: bool = False
+    ) -> None:
         self.project = project
         self._constants = constants or {}
+        self._plain = plain
         self.token = project.owner_token.read_text().strip()
         self._words = words
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.port = 0
 
     def start(self) -> Daemon:
         """Start it and wait until it answers."""
-        module = ["-c", _with(self._constants)] if self._constants else ["-m", "covey.daemon"]
-        command = [sys.executable, *module, str(self.project.root), *self._words]
-        self.process = process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = process = self._begin(str(self.project.root), *self._words)
         wait_until(lambda: process.poll() is not None or self._said(process.pid), "the daemon's first word")
         if process.poll() is not None:
             raise AssertionError(f"the daemon ended: {process.communicate()[1].decode()}")
         return self
+
+    def _begin(self, *words: str) -> subprocess.Popen[bytes] | Forked:
+        if not self._constants and not self._plain:
+            return Forked("covey.daemon", words, cwd=Path.cwd(), env=os.environ)
+        module = ["-c", _with(self._constants)] if self._constants else PLAIN_DAEMON
+        return subprocess.Popen([sys.executable, *module, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def _said(self, pid: int) -> bool:
         try:
@@ -233,7 +246,7 @@ class Daemon:
             process.kill()
             process.communicate()
             raise
-        return process.returncode
+        return process.wait()
 
 
 def _with(constants: Mapping[str, float]) -> str:
@@ -247,13 +260,17 @@ def _with(constants: Mapping[str, float]) -> str:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, *words: str, settings: str = "", constants: Mapping[str, float] | None = None
+    folder: Path,
+    *words: str,
+    settings: str = "",
+    constants: Mapping[str, float] | None = None,
+    plain: bool = False,
 ) -> Iterator[Daemon]:
     """Yield a daemon on a new repository, and end whatever runs of it then.
 
     `constants`: numbers of its modules by their whole names, for who cannot wait as long as is good for people.
     """
-    daemon = Daemon(make_repository(folder, settings), *words, constants=constants)
+    daemon = Daemon(make_repository(folder, settings), *words, constants=constants, plain=plain)
     try:
         yield daemon.start()
     finally:
