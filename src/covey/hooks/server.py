@@ -204,7 +204,7 @@ class Hooks:
         said = await self.runtime.write(
             lambda call: egress_rules.permitted(call, asker.session, run, SHELL, command, text)
         )
-        return NOTHING if said.permission is Permission.ALLOW else HookReply(deny=_held_back(way, said))
+        return NOTHING if said.answer is Permission.ALLOW else HookReply(deny=_held_back(way, said))
 
     async def _level(self, run: Run) -> PermissionLevel:
         """Return how much a run may do by itself: as its session was given, else as the settings say."""
@@ -322,7 +322,7 @@ def _held_back(way: way_rules.WayOut, said: Permitted) -> str:
     plain = (
         " A plain git push in your worktree is asked about by itself." if way.kind is way_rules.EgressKind.PUSH else ""
     )
-    if said.permission is Permission.ASK:
+    if said.answer is Permission.ASK:
         return f"{what} A person is asked ({said.question}): go on, and try again when it is allowed.{plain}"
     return f"{what} {said.why}{plain}"
 

@@ -333,7 +333,16 @@ def send(call: Call, asked: SendComments) -> SentComments:
         raise Refused(f"There is no comment on {task.id} to send.", hint="Write one first.")
     call.worker(OWNER)
     said = [OutgoingComment(each, call.tx.text(each.text)) for each in chosen]
-    return _send_back(call, task, words, said) if asked.back else _send_mail(call, task, words, said)
+    to, messages, waits = (_send_back if asked.back else _send_mail)(call, task, words, said)
+    now = [call.tx.get(Comment, each.comment.id) for each in said]
+    return SentComments(
+        task=task.id,
+        status=find(call.tx, task.id).status,
+        to=to,
+        messages=messages,
+        waits=waits,
+        comments=[_row(call, each) for each in now if each is not None],
+    )
 
 
 def _chosen(call: Call, task: Task, ids: Sequence[str] | None) -> list[Comment]:
@@ -357,7 +366,11 @@ def _author(call: Call, task: Task) -> str | None:
     return next((run.session for run in call.tx.last_runs("task", task.id, 1)), None)
 
 
-def _send_mail(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> SentComments:
+Outcome = tuple[str | None, list[str], str | None]
+"""To whom comments were sent, in which messages, and why they wait, if they do."""
+
+
+def _send_mail(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> Outcome:
     author = _author(call, task)
     session = None if author is None else call.tx.session(author)
     if session is None or session.removed or session.name == OWNER:
@@ -376,7 +389,7 @@ def _send_mail(call: Call, task: Task, words: str, said: Sequence[OutgoingCommen
         messages.append(message.id)
         for name in names:
             _put(call, by_id[name], comments.Sent(to=session.name, message=message.id))
-    return _sent(call, task, session.name, messages, why_it_waits(call, session.name), said)
+    return session.name, messages, why_it_waits(call, session.name)
 
 
 def _why_nobody(task: Task, session: Session | None, author: str | None) -> str:
@@ -387,7 +400,7 @@ def _why_nobody(task: Task, session: Session | None, author: str | None) -> str:
     return f"{author}, who wrote the work for {task.id}, is gone and reads no mail."
 
 
-def _send_back(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> SentComments:
+def _send_back(call: Call, task: Task, words: str, said: Sequence[OutgoingComment]) -> Outcome:
     if task.status not in WAITS:
         raise Refused(
             f"{task.id} is {task.status}, so there is nothing to send back.",
@@ -405,7 +418,7 @@ def _send_back(call: Call, task: Task, words: str, said: Sequence[OutgoingCommen
         messages.append(message.id)
     for each in said:
         _put(call, each.comment, comments.Sent(to=to, message=messages[0] if messages else None, back=True))
-    return _sent(call, back, to, messages, _why_back_waits(call, back, author), said)
+    return to, messages, _why_back_waits(call, back, author)
 
 
 def _rejected(call: Call, task: Task, merge: merges.Merge | None, author: str | None, story: str, reason: str) -> Task:
@@ -436,17 +449,3 @@ def _why_back_waits(call: Call, task: Task, author: str | None) -> str | None:
     if session is not None and session.goal is not Goal.WORKING:
         return f"{task.front} is {session.goal}: it goes on with {task.id} when it works again."
     return f"The fleet is paused: {task.id} waits until covey resume." if call.tx.fleet().paused else None
-
-
-def _sent(
-    call: Call, task: Task, to: str | None, messages: list[str], waits: str | None, said: Sequence[OutgoingComment]
-) -> SentComments:
-    now = [call.tx.get(comments.Comment, each.comment.id) for each in said]
-    return SentComments(
-        task=task.id,
-        status=find(call.tx, task.id).status,
-        to=to,
-        messages=messages,
-        waits=waits,
-        comments=[_row(call, each) for each in now if each is not None],
-    )

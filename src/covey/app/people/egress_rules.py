@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from covey.app.context import Call
 from covey.app.fleet.sessions import alert
@@ -38,16 +38,8 @@ class AskPush(As, frozen=True, kw_only=True):
     refs: Annotated[list[PushedRef], Meta(min_length=1, max_length=1000)]
 
 
-class PushAnswer(Struct, frozen=True, kw_only=True):
-    """Whether a push may be made: `allow`, `deny`, or `ask` while its question waits for a person; and why."""
-
-    answer: questions.Permission
-    why: str
-    question: str | None = None
-
-
-@verb("push.ask", "POST /api/pushes", AskPush, PushAnswer, may=SHARED, status=201)
-def ask_push(call: Call, asked: AskPush) -> PushAnswer:
+@verb("push.ask", "POST /api/pushes", AskPush, Permitted, may=SHARED, status=201)
+def ask_push(call: Call, asked: AskPush) -> Permitted:
     """Ask whether a session may push: settings, permits and answers decide at once, else a person is asked."""
     name = call.actor(asked.session)
     if name == OWNER:
@@ -55,11 +47,10 @@ def ask_push(call: Call, asked: AskPush) -> PushAnswer:
     call.worker(name)
     push = Push(asked.remote, tuple(asked.refs))
     if pushes.is_allowed(call.context.config.sessions.push, push):
-        return PushAnswer(answer=Permission.ALLOW, why="[sessions.push] in covey.toml allows it.")
+        return Permitted(Permission.ALLOW, "[sessions.push] in covey.toml allows it.")
     run = next(iter(call.tx.open_runs(name)), None)
     text = f"May I push to {push.remote}: {', '.join(map(_in_words, push.refs))}?"
-    said = permitted(call, name, run, PUSH, push.spoken(), text)
-    return PushAnswer(answer=said.permission, why=said.why, question=said.question)
+    return permitted(call, name, run, PUSH, push.spoken(), text)
 
 
 def permitted(call: Call, session: str, run: Run | None, tool: str, about: str, text: str) -> Permitted:

@@ -30,6 +30,7 @@ from covey.errors import Denied
 if TYPE_CHECKING:
     from covey.app.people.comments import ListComments
 
+EVERYTHING = ("**",)
 _NAMED = 5
 """Globs that a sentence names."""
 Beyond = Callable[[Call, Any, dict[str, str]], str | None]
@@ -167,13 +168,13 @@ def too_wide(call: Call, held: Sequence[Task], wanted: Sequence[str], taken: Seq
     own = [glob for task in held for glob in scheduling.scope_paths(task.scope)]
     most, counted = call.context.config.leases.max_files, call.seen or {}
     outside = [glob for glob in wanted if not (own and globs.contains(own, [glob]))]
-    everything = next((glob for glob in outside if rights.is_everything([glob])), None)
+    everything = next((glob for glob in outside if globs.contains([glob], EVERYTHING)), None)
     if everything is not None:
         return f"{everything} covers every file."
-    small = [glob for glob in taken if counted.get(glob, 1) <= most and not rights.is_everything([glob])]
+    small = [glob for glob in taken if counted.get(glob, 1) <= most and not globs.contains([glob], EVERYTHING)]
     before = [glob for glob in small if not (own and globs.contains(own, [glob]))]
     together = list(dict.fromkeys([*outside, *before])) if outside else []
-    if rights.is_everything(together):
+    if globs.contains(together, EVERYTHING):
         return f"{', '.join(together[:_NAMED])} cover every file together."
     covered = sum(counted.get(glob, 1) for glob in together)
     return f"It covers more than the {most:,} files that a session may take." if covered > most else None

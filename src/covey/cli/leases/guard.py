@@ -63,7 +63,7 @@ def _push(remote: str, url: str) -> int:
         said = _asked(push)
     except CoveyError as error:
         said = Permitted(Permission.DENY, f"nobody can be asked now: {error.message}")
-    if said.permission is Permission.ALLOW:
+    if said.answer is Permission.ALLOW:
         return 0
     print(f"covey: {_refusal(push, said)}", file=sys.stderr)
     return REFUSED_EXIT_CODE
@@ -75,7 +75,7 @@ def _asked(push: Push) -> Permitted:
     client = Client()
     said = client.ask("push.ask", fields={"remote": push.remote, "refs": list(push.refs)}).value
     answer = Permitted(Permission(said["answer"]), said["why"], said["question"])
-    if answer.permission is not Permission.ASK or answer.question is None:
+    if answer.answer is not Permission.ASK or answer.question is None:
         return answer
     print(f"covey: a person is asked ({answer.question}), and git waits for the answer.", file=sys.stderr, flush=True)
     question = until_decided(client, client.ask("question.show", {"id": answer.question}), PERSON_TIMEOUT_S).value
@@ -91,7 +91,7 @@ def _asked(push: Push) -> Permitted:
 
 def _refusal(push: Push, said: Permitted) -> str:
     what = f"nothing was pushed to {push.remote} ({' '.join(push.refs)[:MAX_REF_CHARS]})"
-    if said.permission is Permission.ASK:
+    if said.answer is Permission.ASK:
         return (
             f"{what}: a person is asked, and has not answered yet ({said.question}). Go on with your work: commit on"
             " your own branch, and covey lands it. Once it is allowed, the same push goes through."

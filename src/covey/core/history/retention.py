@@ -56,7 +56,7 @@ class Rule:
     """By which settings; without one the time is fixed."""
     proof: str
     """By what covey knows that it is its own."""
-    by: Cleaner
+    by: Cleaner = Cleaner.DAEMON
 
 
 RULES: dict[RetainedKind, Rule] = {
@@ -65,50 +65,43 @@ RULES: dict[RetainedKind, Rule] = {
         "while it is young and all of it small, once its transcript is kept",
         ("log.keep_days", "log.keep_megabytes"),
         "covey's transcript of it lies beside it",
-        Cleaner.DAEMON,
     ),
     RetainedKind.TRANSCRIPT: Rule(
         "runs/<run>/transcript.gz",
         "while its task is known, within a total size; those of ended tasks go first",
         ("log.transcript_megabytes",),
         "its run is a row that has ended",
-        Cleaner.DAEMON,
     ),
     RetainedKind.RUN: Rule(
         "runs/<run>",
         "while it holds a transcript, else while it is young",
         ("log.keep_days",),
         "its run is a row that has ended",
-        Cleaner.DAEMON,
     ),
     RetainedKind.GATE_LOG: Rule(
         "gates/<gate>.log.gz",
         "while it is young and all of them small",
         ("log.keep_days", "log.keep_megabytes"),
         "its gate wrote it under the gate's own name",
-        Cleaner.DAEMON,
     ),
     RetainedKind.RESCUE: Rule(
         "refs/covey/rescue/<session>/<time>",
         f"{RESCUES_KEPT_DAYS:g} days after its session was removed",
         (),
         "covey's own ref, of a session whose row is removed",
-        Cleaner.DAEMON,
     ),
     RetainedKind.TRASH: Rule(
         "old-worktrees, old-caches, tmp",
         "an hour: then its removal, or the rescue that made it, was cut short",
         (),
         "covey moved it into a folder of its own for what is removed",
-        Cleaner.DAEMON,
     ),
-    RetainedKind.ANSWER: Rule("covey.db", "24 hours after its request", (), "a row of the store", Cleaner.DAEMON),
+    RetainedKind.ANSWER: Rule("covey.db", "24 hours after its request", (), "a row of the store"),
     RetainedKind.TEXT: Rule(
         "covey.db",
         "while its task is open or its mail young, and all of them small",
         ("log.keep_days", "log.keep_megabytes"),
         "a row of the store",
-        Cleaner.DAEMON,
     ),
     RetainedKind.CACHE: Rule(
         "caches/<settings>/<commit>",

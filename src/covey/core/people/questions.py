@@ -63,7 +63,7 @@ class Permission(StrEnum):
 class Permitted:
     """Whether something may be done now, why, and the question that waits for a person if there is one."""
 
-    permission: Permission
+    answer: Permission
     why: str
     question: str | None = None
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 
-from covey.core import globs
 from covey.core.board.tasks import WAITING, Added, Edited, Status, Task
 from covey.core.events import Event
 from covey.core.fleet.sessions import COVEY, OWNER
@@ -186,8 +185,3 @@ def visible(event: Event, viewer: str | None, concerned: Collection[str | None])
     if AUDIENCES[event.kind] is Audience.CONCERNED and viewer in concerned:
         return event
     return replace(event, data=WITHHELD, key=None)
-
-
-def is_everything(patterns: Sequence[str]) -> bool:
-    """Say whether globs cover every path together."""
-    return globs.contains(patterns, ["**"])
