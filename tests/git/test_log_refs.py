@@ -18,8 +18,7 @@ from covey.app.app import Request
 from covey.app.context import Principal
 from covey.app.verbs import VERBS, read_query
 from covey.cli.main import dispatch
-from covey.core.events import digest
-from covey.core.history.origins import Line
+from covey.core.events import Line, digest
 from covey.errors import CoveyError, Invalid, NotFound, Refused, ToolFailed
 from covey.git import identity, log_refs
 from covey.git import project as projects

@@ -22,8 +22,7 @@ from typing import Any
 
 import msgspec
 
-from covey.core.events import FIRST, Event, digest
-from covey.core.history.origins import IMPORT_AGAIN_HINT, Line, follow
+from covey.core.events import FIRST, IMPORT_AGAIN_HINT, Event, Line, digest, follow
 from covey.core.nouns import MAIL, PRIVATE, PROMPTS
 from covey.errors import CoveyError, Refused, ToolFailed
 from covey.git import objects, refs

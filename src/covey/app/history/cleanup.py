@@ -30,7 +30,6 @@ from covey.git.worktrees import foreign_git
 from covey.runners.process import ProcessRunner
 from covey.runners.tmux import TmuxRunner
 from covey.store.engine.pruning import prunable, prune
-from covey.values import dataclass
 
 SHOWN = 100
 """The things of each kind that are told by name."""
@@ -117,9 +116,9 @@ def show(call: Call, asked: Nothing) -> Cleaning:
 def run(call: Call, asked: Nothing) -> Cleaning:
     """Remove what has had its time; a worktree without a session is rescued first, and what is in use stays."""
     found, past, keep = _found(call), _old_rows(call), call.context.config.log
-    if past[RetainedKind.ANSWER].count:
+    if past[RetainedKind.ANSWER][0]:
         call.tx.forget_answers(call.tx.now - ANSWERS_KEPT_S)
-    if past[RetainedKind.TEXT].count:
+    if past[RetainedKind.TEXT][0]:
         prune(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
     for each in found:
         note_rescued(call, each.name, each.saved, None)
@@ -134,13 +133,8 @@ def _found(call: Call) -> list[Leftover]:
     return found
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How much of one kind goes: the number of things, their bytes, and since when the oldest is there."""
-
-    count: int
-    size: int
-    oldest: float | None = None
+Tally = tuple[int, int, float | None]
+"""How much of one kind goes: the number of things, their bytes, and since when the oldest is there."""
 
 
 def _old_rows(call: Call) -> dict[RetainedKind, Tally]:
@@ -149,8 +143,8 @@ def _old_rows(call: Call) -> dict[RetainedKind, Tally]:
     count, size, oldest = call.tx.old_answers(call.tx.now - ANSWERS_KEPT_S)
     texts = prunable(call.tx, keep_days=keep.keep_days, keep_megabytes=keep.keep_megabytes)
     return {
-        RetainedKind.ANSWER: Tally(count, size, oldest if count else None),
-        RetainedKind.TEXT: Tally(len(texts), sum(each for _, each in texts)),
+        RetainedKind.ANSWER: (count, size, oldest if count else None),
+        RetainedKind.TEXT: (len(texts), sum(each for _, each in texts), None),
     }
 
 
@@ -158,7 +152,7 @@ def _told(found: Sequence[Leftover], in_store: dict[RetainedKind, Tally], *, don
     by_kind: dict[RetainedKind, list[Leftover]] = {kind: [] for kind in RULES}
     for each in found:
         by_kind[each.kind].append(each)
-    kinds = tuple(_kind(kind, some, in_store.get(kind) or _tally(some)) for kind, some in by_kind.items())
+    kinds = tuple(_kind(kind, some, in_store.get(kind)) for kind, some in by_kind.items())
     return Cleaning(
         done=done,
         count=sum(each.count for each in kinds),
@@ -168,19 +162,17 @@ def _told(found: Sequence[Leftover], in_store: dict[RetainedKind, Tally], *, don
     )
 
 
-def _tally(found: Sequence[Leftover]) -> Tally:
-    things = [each for each in found if not each.left]
-    return Tally(len(things), sum(each.size for each in things), min((each.at for each in things), default=None))
-
-
-def _kind(kind: RetainedKind, found: Sequence[Leftover], tally: Tally) -> CleanKind:
+def _kind(kind: RetainedKind, found: Sequence[Leftover], tally: Tally | None) -> CleanKind:
+    gone = [each for each in found if not each.left]
+    own = len(gone), sum(each.size for each in gone), min((each.at for each in gone), default=None)
+    count, size, oldest = tally or own
     first = sorted(found, key=lambda each: (not each.left, each.at))[:SHOWN]
     return CleanKind.of(
         RULES[kind],
         kind=kind,
-        count=tally.count,
-        bytes=tally.size,
-        oldest=tally.oldest,
+        count=count,
+        bytes=size,
+        oldest=oldest,
         some=tuple(_row(each) for each in first),
     )
 

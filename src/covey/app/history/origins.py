@@ -10,8 +10,7 @@ from msgspec import Meta, Struct
 from covey.app.context import Call
 from covey.app.shapes.forms import Asked, Nothing
 from covey.app.verbs import verb
-from covey.core.events import FIRST, Event, Forgotten, Imported, Pruned
-from covey.core.history.origins import Line, follow
+from covey.core.events import FIRST, Event, Forgotten, Imported, Line, Pruned, follow
 from covey.core.people.rights import OWNER_ONLY
 from covey.errors import Invalid, NotFound, Refused
 from covey.store.engine.pruning import prune as prune_texts

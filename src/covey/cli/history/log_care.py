@@ -27,10 +27,9 @@ from pathlib import Path
 
 from covey.cli.frame.client import Client, Json, parts
 from covey.cli.frame.output import ProgressLine
-from covey.core.events import FIRST, Event
+from covey.core.events import FIRST, IMPORT_AGAIN_HINT, Event, Line
 from covey.core.figures import one
 from covey.core.figures import size as bytes_of
-from covey.core.history.origins import IMPORT_AGAIN_HINT, Line
 from covey.core.nouns import MAIL, PROMPTS
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.git import log_refs

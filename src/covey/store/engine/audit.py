@@ -17,10 +17,9 @@ import apsw
 import msgspec
 
 from covey.core.board import tasks
-from covey.core.events import FIRST, Begun, Event, Rebuilt, digest
+from covey.core.events import FIRST, Begun, Event, Line, Rebuilt, digest, follow
 from covey.core.fleet.sessions import COVEY
 from covey.core.fold import State
-from covey.core.history.origins import Line, follow
 from covey.core.nouns import KINDS, NOUNS, Row
 from covey.core.texts import Blob
 from covey.errors import CoveyError, NotFound, Refused, Unavailable

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from covey.core.events import Line
 from covey.store.engine.transaction import Transaction
-
-if TYPE_CHECKING:  # most commands take in no log
-    from covey.core.history.origins import Line
 
 _INSERT = (
     "INSERT INTO origin_events (log, seq, time, actor, kind, subject, data, key, prev, hash, withheld)"
