@@ -1107,6 +1107,13 @@ export interface PermitRow {
   revoked: number | null;
 }
 
+/** Whether something may be done now, why, and the question that waits for a person if there is one. */
+export interface Permitted {
+  answer: Permission;
+  why: string;
+  question: string | null;
+}
+
 /** Where the line of a comment is by now. */
 export type Place = "here" | "moved" | "outdated";
 
@@ -1172,13 +1179,6 @@ export interface ProposedChange {
 export interface Pruned {
   blobs: number;
   size: number;
-}
-
-/** Whether a push may be made: `allow`, `deny`, or `ask` while its question waits for a person; and why. */
-export interface PushAnswer {
-  answer: Permission;
-  why: string;
-  question: string | null;
 }
 
 /** A question, when it is denied if nobody answers, and what was decided. */
@@ -1913,7 +1913,7 @@ export interface PostAnswers {
   "/api/proposals/{}/accept": ProposalRow;
   "/api/proposals/{}/decline": ProposalRow;
   "/api/proposals/{}/withdraw": ProposalRow;
-  "/api/pushes": PushAnswer;
+  "/api/pushes": Permitted;
   "/api/questions": QuestionRow;
   "/api/questions/{}/answer": QuestionRow;
   "/api/questions/{}/take": QuestionRow;
