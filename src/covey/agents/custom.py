@@ -9,22 +9,9 @@ from typing import Any
 from covey.agents import streams
 from covey.agents.agent import Assignment, Terminal, Traits, WithoutLedger
 from covey.core import texts
+from covey.core.fleet import signals
 from covey.core.fleet.launches import Launch
-from covey.core.fleet.signals import (
-    Asks,
-    Called,
-    Calls,
-    Conversation,
-    Failed,
-    Limited,
-    Result,
-    Signal,
-    Spent,
-    Trouble,
-    Usage,
-    Waits,
-    Works,
-)
+from covey.core.fleet.signals import Signal, Trouble
 from covey.core.people.questions import Decision, Reply
 from covey.errors import Invalid
 from covey.values import dataclass
@@ -81,7 +68,7 @@ class Declared(WithoutLedger):
         """Return the text as it is typed."""
         return text
 
-    def answer(self, asks: Asks, reply: Reply) -> str | None:
+    def answer(self, asks: signals.Asks, reply: Reply) -> str | None:
         """Return the answer as one line, which is what a program that asked reads."""
         words = reply.text if reply.decision in (Decision.REPLY, Decision.ALLOW) else f"{reply.decision} {reply.text}"
         return " ".join(words.split())
@@ -132,27 +119,29 @@ def _signal(line: str) -> Signal | None:
     # One case for each signal that a program may give.
     match told.get("covey"):
         case "working":
-            return Works()
+            return signals.Works()
         case "ask" if text:
-            return Asks(text)
+            return signals.Asks(text)
         case "result" if text:
-            return Result(text)
+            return signals.Result(text)
         case "failed" if text:
-            return Failed(text, _trouble(told, Trouble.OTHER), _number(told, "until"))
+            return signals.Failed(text, _trouble(told, Trouble.OTHER), _number(told, "until"))
         case "limited" if text:
-            return Limited(_trouble(told, Trouble.LIMIT), text, _number(told, "until"))
+            return signals.Limited(_trouble(told, Trouble.LIMIT), text, _number(told, "until"))
         case "conversation" if name:
-            return Conversation(name)
+            return signals.Conversation(name)
         case "waits":
-            return Waits()
+            return signals.Waits()
         case "calls" if tool:
-            return Calls(name, tool, about)
+            return signals.Calls(name, tool, about)
         case "called":
             result = streams.mark(told["result"]) if "result" in told else None
-            return Called(name, result=result, output=streams.output(told.get("result")))
+            return signals.Called(name, result=result, output=streams.output(told.get("result")))
         case "spent" if call := streams.text(told, "call"):
             counts = (int(_number(told, key) or 0) for key in ("input", "output", "cache_read", "cache_write"))
-            return Spent(call, Usage(*counts), streams.text(told, "model") or None, _number(told, "cost"))
+            return signals.Spent(
+                call, signals.Usage(*counts), streams.text(told, "model") or None, _number(told, "cost")
+            )
     return None
 
 

@@ -24,21 +24,9 @@ from covey.agents import environment, streams
 from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.allowed_commands import PUSH_WITH_HOOK, allowed
 from covey.agents.provider_errors import of_status, trouble
+from covey.core.fleet import signals
 from covey.core.fleet.launches import Launch
-from covey.core.fleet.signals import (
-    Called,
-    Calls,
-    Conversation,
-    Failed,
-    Limited,
-    Result,
-    Signal,
-    Spent,
-    Total,
-    Trouble,
-    Usage,
-    Waits,
-)
+from covey.core.fleet.signals import Signal, Trouble
 from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
@@ -111,9 +99,9 @@ class Gemini(HearsNothing):
         match event.get("type"):
             case "init":
                 session = streams.name(streams.text(event, "session_id"))
-                return [Conversation(session)] if session else []
+                return [signals.Conversation(session)] if session else []
             case "message" if event.get("role") == "user":
-                return [Waits()]
+                return [signals.Waits()]
             case "message" if event.get("delta") is True:
                 return [*streams.piece(event, "content")]
             case "message":
@@ -124,7 +112,7 @@ class Gemini(HearsNothing):
                 result = streams.mark([event.get("output"), event.get("error")])
                 told = streams.output(event.get("output")) or streams.text(streams.inner(event, "error"), "message")
                 failed = event.get("status") != "success"
-                return [Called(streams.text(event, "tool_id"), failed, result, told), Waits()]
+                return [signals.Called(streams.text(event, "tool_id"), failed, result, told), signals.Waits()]
             case "error":
                 return [*streams.said(streams.text(event, "message"))]
             case "result":
@@ -143,7 +131,7 @@ class Gemini(HearsNothing):
         name = "" if told is None else streams.text(told, "id")
         if told is None or told.get("type") != "gemini" or not name:
             return []
-        return [Spent(name, _usage(streams.inner(told, "tokens")), streams.text(told, "model") or None)]
+        return [signals.Spent(name, _usage(streams.inner(told, "tokens")), streams.text(told, "model") or None)]
 
 
 def _policy(work: Assignment) -> str:
@@ -192,23 +180,23 @@ def _plain(line: str) -> list[Signal]:
     attempt = _ATTEMPT.match(words)
     if attempt is not None:
         kind = of_status(int(attempt[1])) if attempt[1] else None
-        return [Limited(kind or trouble(words), streams.complaint(line))]
+        return [signals.Limited(kind or trouble(words), streams.complaint(line))]
     if _RESUME.match(words):
-        return [Failed(words, Trouble.CORRUPT)]
+        return [signals.Failed(words, Trouble.CORRUPT)]
     if _NO_KEY.search(words):
-        return [Failed(words, Trouble.CONNECTION if _UNREACHED.search(words) else Trouble.KEY)]
+        return [signals.Failed(words, Trouble.CONNECTION if _UNREACHED.search(words) else Trouble.KEY)]
     return []
 
 
-def _calls(event: Mapping[str, Any]) -> Calls:
+def _calls(event: Mapping[str, Any]) -> signals.Calls:
     tool, given = streams.text(event, "tool_name"), streams.inner(event, "parameters")
     named = next((given[key] for key in _ABOUT if isinstance(given.get(key), str)), given)
     call, kind = streams.text(event, "tool_id"), _TOOLS.get(tool, tool)
     if kind != "edit":
-        return Calls(call, kind, streams.about(named))
+        return signals.Calls(call, kind, streams.about(named))
     # Two edits of one file are not the same call, so what is written counts.
     new = streams.words(given, "new_string") or streams.words(given, "content")
-    return Calls(call, kind, streams.exact(named, given), streams.edit(streams.words(given, "old_string"), new))
+    return signals.Calls(call, kind, streams.exact(named, given), streams.edit(streams.words(given, "old_string"), new))
 
 
 def _totals(models: Mapping[str, Any]) -> list[Signal]:
@@ -218,25 +206,25 @@ def _totals(models: Mapping[str, Any]) -> list[Signal]:
         stats = streams.inner(models, model)
         asked, cached = streams.count(stats, "input_tokens"), streams.count(stats, "cached")
         answered = max(streams.count(stats, "output_tokens"), streams.count(stats, "total_tokens") - asked)
-        usage = Usage(max(0, asked - cached), answered, cached)
+        usage = signals.Usage(max(0, asked - cached), answered, cached)
         if usage.tokens:
-            found.append(Total(usage, streams.shown(model) or None))
+            found.append(signals.Total(usage, streams.shown(model) or None))
     return found
 
 
-def _usage(tokens: Mapping[str, Any]) -> Usage:
+def _usage(tokens: Mapping[str, Any]) -> signals.Usage:
     """Return what one answer used; what was read has the cached tokens in it, and thoughts are paid for as answers."""
     asked, cached = streams.count(tokens, "input"), streams.count(tokens, "cached")
     answered = streams.count(tokens, "output") + streams.count(tokens, "thoughts")
-    return Usage(max(0, asked - cached), max(answered, streams.count(tokens, "total") - asked), cached)
+    return signals.Usage(max(0, asked - cached), max(answered, streams.count(tokens, "total") - asked), cached)
 
 
-def _ended(event: Mapping[str, Any]) -> Result | Failed:
+def _ended(event: Mapping[str, Any]) -> signals.Result | signals.Failed:
     """Return how it ended; it has no words for a success: what it said last stands."""
     if event.get("status") == "success":
-        return Result("")
+        return signals.Result("")
     message = streams.text(streams.inner(event, "error"), "message") or "Gemini says that it failed, and not why."
-    return Failed(streams.complaint(message), _trouble(message))
+    return signals.Failed(streams.complaint(message), _trouble(message))
 
 
 def _trouble(message: str) -> Trouble:

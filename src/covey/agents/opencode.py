@@ -20,21 +20,9 @@ from covey.agents import environment, streams
 from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.allowed_commands import allowed
 from covey.agents.provider_errors import trouble
+from covey.core.fleet import signals
 from covey.core.fleet.launches import Launch
-from covey.core.fleet.signals import (
-    Called,
-    Calls,
-    Compacts,
-    Conversation,
-    Failed,
-    Limited,
-    Result,
-    Signal,
-    Spent,
-    Trouble,
-    Usage,
-    Waits,
-)
+from covey.core.fleet.signals import Signal, Trouble
 from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
@@ -105,7 +93,7 @@ class Opencode(HearsNothing):
         match event.get("type"):
             case "step_start":
                 session = streams.name(streams.text(event, "sessionID"))
-                return [*([Conversation(session)] if session else []), Waits()]
+                return [*([signals.Conversation(session)] if session else []), signals.Waits()]
             case "text":
                 return [] if part.get("synthetic") else [*streams.said(streams.text(part, "text"))]
             case "tool_use":
@@ -160,8 +148,8 @@ def _plain(line: str) -> list[Signal]:
     words = streams.shown(line[: 4 * streams.MAX_SHOWN_CHARS])
     logged = _LOGGED.search(words)
     if logged is not None:
-        return [Limited(trouble(logged[1]), streams.complaint(logged[1]) or "The stream failed.")]
-    return [Failed(words, Trouble.CORRUPT)] if _GONE.match(words) else []
+        return [signals.Limited(trouble(logged[1]), streams.complaint(logged[1]) or "The stream failed.")]
+    return [signals.Failed(words, Trouble.CORRUPT)] if _GONE.match(words) else []
 
 
 def _called(part: Mapping[str, Any]) -> list[Signal]:
@@ -174,12 +162,12 @@ def _called(part: Mapping[str, Any]) -> list[Signal]:
     failed = state.get("status") != "completed" or code not in (0, None)
     result = streams.mark([state.get("output"), state.get("error")])
     told = _RULES.sub("", streams.output(state.get("output")) or streams.text(state, "error"))
-    called = Called(call, failed, result, told)
+    called = signals.Called(call, failed, result, told)
     if kind != "edit":
-        return [Calls(call, kind, streams.about(named)), called, Waits()]
+        return [signals.Calls(call, kind, streams.about(named)), called, signals.Waits()]
     # Two edits of one file are not the same call, so what is written counts.
     paths = streams.patched(streams.words(given, "patchText")) or named
-    return [Calls(call, kind, streams.exact(paths, given), _edit(state)), called, Waits()]
+    return [signals.Calls(call, kind, streams.exact(paths, given), _edit(state)), called, signals.Waits()]
 
 
 def _edit(state: Mapping[str, Any]) -> str:
@@ -191,31 +179,35 @@ def _edit(state: Mapping[str, Any]) -> str:
     return streams.edit(streams.words(given, "oldString"), new) or streams.diff(streams.words(given, "patchText"))
 
 
-def _spent(part: Mapping[str, Any]) -> Spent:
+def _spent(part: Mapping[str, Any]) -> signals.Spent:
     """Return what one step cost; where it does not know a price it says nothing, which is not a price."""
     tokens = streams.inner(part, "tokens")
     cache = streams.inner(tokens, "cache")
     output = streams.count(tokens, "output") + streams.count(tokens, "reasoning")
-    usage = Usage(streams.count(tokens, "input"), output, streams.count(cache, "read"), streams.count(cache, "write"))
-    return Spent(streams.text(part, "id"), usage, cost=streams.amount(part, "cost") or None)
+    usage = signals.Usage(
+        streams.count(tokens, "input"), output, streams.count(cache, "read"), streams.count(cache, "write")
+    )
+    return signals.Spent(streams.text(part, "id"), usage, cost=streams.amount(part, "cost") or None)
 
 
 def _after(reason: str) -> Signal:
     """Return what follows a step; its last has no words of its own: what it said last stands."""
     if reason == "stop":
-        return Result("")
+        return signals.Result("")
     return (
-        Waits() if reason in _GOES_ON else Failed(f"opencode ended a step early: {streams.brief(reason) or 'error'}.")
+        signals.Waits()
+        if reason in _GOES_ON
+        else signals.Failed(f"opencode ended a step early: {streams.brief(reason) or 'error'}.")
     )
 
 
 def _failed(error: Mapping[str, Any]) -> Signal:
     name, data = streams.text(error, "name"), streams.inner(error, "data")
     if name == "ContextOverflowError":
-        return Compacts()  # and goes on
+        return signals.Compacts()  # and goes on
     message = streams.text(data, "message") or name or "opencode says that it failed, and not why."
     kind = trouble(f"{name} {message}", streams.count(data, "statusCode"))
-    return Failed(streams.complaint(message), Trouble.KEY if name == "ProviderAuthError" else kind)
+    return signals.Failed(streams.complaint(message), Trouble.KEY if name == "ProviderAuthError" else kind)
 
 
 agent = Opencode()

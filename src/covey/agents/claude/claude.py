@@ -14,20 +14,9 @@ from covey.agents.claude.launch import added, home, permissions, program, settin
 from covey.agents.claude.messages import TROUBLE_BY_ERROR, blocks, totals, trouble_of, until_of
 from covey.agents.claude.terminal import ClaudeTerminal
 from covey.agents.streams import amount, count, inner, record, text
+from covey.core.fleet import signals
 from covey.core.fleet.launches import Launch
-from covey.core.fleet.signals import (
-    Asks,
-    Compacts,
-    Conversation,
-    Failed,
-    Limited,
-    Result,
-    Signal,
-    Spent,
-    Trouble,
-    Waits,
-    Works,
-)
+from covey.core.fleet.signals import Signal, Trouble
 from covey.core.people.questions import Reply
 from covey.values import dataclass
 
@@ -98,7 +87,7 @@ class Claude(WithoutLedger):
                 return _assistant(told)
             case "user":  # what goes to the model besides is none of its words
                 called = messages.results(told)
-                return [*called, Waits()] if called else []
+                return [*called, signals.Waits()] if called else []
             case "result":
                 return _result(told)
             case "rate_limit_event":
@@ -123,7 +112,7 @@ class Claude(WithoutLedger):
         found = record(line) if '"usage"' in line or '"cost-state"' in line else None
         match {} if found is None else found:
             case {"type": "assistant"} as said:
-                return [signal for signal in messages.spent(said) if isinstance(signal, Spent)]
+                return [signal for signal in messages.spent(said) if isinstance(signal, signals.Spent)]
             case {"type": "cost-state"} as state:
                 return totals(inner(state, "modelUsage"), amount(state, "totalCostUSD"))
         return []
@@ -136,7 +125,7 @@ class Claude(WithoutLedger):
         """Return a message of the user, which it takes up between two steps, or as its next turn."""
         return _told(text)
 
-    def answer(self, asks: Asks, reply: Reply) -> str | None:
+    def answer(self, asks: signals.Asks, reply: Reply) -> str | None:
         """Return the answer to a request of its own, with what the tool was given."""
         return questions.answer(asks, reply)
 
@@ -154,11 +143,11 @@ def _system(told: Mapping[str, Any]) -> list[Signal]:
     match told.get("subtype"):
         case "init":
             name = text(told, "session_id")
-            return [*([Conversation(name)] if name else []), Waits()]
+            return [*([signals.Conversation(name)] if name else []), signals.Waits()]
         case "status":
             if told.get("status") == "compacting":
-                return [Compacts()]
-            finished: dict[str, list[Signal]] = {"success": [Compacts(on=False)], "failed": [Works()]}
+                return [signals.Compacts()]
+            finished: dict[str, list[Signal]] = {"success": [signals.Compacts(on=False)], "failed": [signals.Works()]}
             return finished.get(text(told, "compact_result"), [])
         case "api_retry":
             return _retry(told)
@@ -172,7 +161,7 @@ def _retry(told: Mapping[str, Any]) -> list[Signal]:
     what = f"{status} {kind}" if status else str(trouble)
     attempts = f"try {count(told, 'attempt')} of {count(told, 'max_retries')}"
     delay = amount(told, "retry_delay_ms")
-    return [Limited(trouble, f"{what}, {attempts}", again_in=None if delay is None else delay / 1000)]
+    return [signals.Limited(trouble, f"{what}, {attempts}", again_in=None if delay is None else delay / 1000)]
 
 
 def _assistant(told: Mapping[str, Any]) -> list[Signal]:
@@ -185,7 +174,7 @@ def _assistant(told: Mapping[str, Any]) -> list[Signal]:
         return []  # the line that ends the turn says the same
     what = " ".join(text(block, "text") for block in blocks(told))
     until = until_of(inner(told, "api_error_params", "rate_limit_info"), what)
-    return [Failed(streams.complaint(what) or USED_UP, Trouble.LIMIT, until)]
+    return [signals.Failed(streams.complaint(what) or USED_UP, Trouble.LIMIT, until)]
 
 
 def _limit(info: Mapping[str, Any]) -> list[Signal]:
@@ -193,7 +182,7 @@ def _limit(info: Mapping[str, Any]) -> list[Signal]:
     if info.get("status") != "rejected" or info.get("isUsingOverage") is True:
         return []
     kind = text(info, "rateLimitType").replace("_", " ")
-    return [Limited(Trouble.LIMIT, f"{kind} limit" if kind else "limit", until_of(info))]
+    return [signals.Limited(Trouble.LIMIT, f"{kind} limit" if kind else "limit", until_of(info))]
 
 
 def _result(told: Mapping[str, Any]) -> list[Signal]:
@@ -204,7 +193,7 @@ def _result(told: Mapping[str, Any]) -> list[Signal]:
     spent = totals(inner(told, "modelUsage"), amount(told, "total_cost_usd"))
     is_well = told.get("is_error") is False and told.get("subtype") == "success"
     if is_well and told.get("terminal_reason") in (None, "completed"):
-        return [*spent, Result(what or "It said nothing.")]
+        return [*spent, signals.Result(what or "It said nothing.")]
     if text(told, "api_error") == USED_UP:
         return spent  # its message said so, with the time
     reason = text(told, "terminal_reason") or text(told, "subtype") or "an error"
@@ -212,8 +201,8 @@ def _result(told: Mapping[str, Any]) -> list[Signal]:
         return spent  # somebody interrupted it: no word of its own on how it went
     trouble = trouble_of(told, what)
     if trouble is Trouble.BUDGET and told.get("stop_reason") == "end_turn":
-        return [*spent, Result(what)]  # it was the last call, and had said all that it had to say
-    return [*spent, Failed(streams.complaint(what) or f"It ended with {reason}.", trouble, until_of({}, what))]
+        return [*spent, signals.Result(what)]  # it was the last call, and had said all that it had to say
+    return [*spent, signals.Failed(streams.complaint(what) or f"It ended with {reason}.", trouble, until_of({}, what))]
 
 
 def _errors(told: Mapping[str, Any]) -> str:

@@ -24,19 +24,9 @@ from covey.agents.agent import Assignment, HearsNothing, Terminal, Traits
 from covey.agents.codex.launch import command_of, home, hooks, journal, settings, spending, usage_of
 from covey.agents.codex.terminal import CodexTerminal
 from covey.agents.provider_errors import trouble
+from covey.core.fleet import signals
 from covey.core.fleet.launches import Launch
-from covey.core.fleet.signals import (
-    Called,
-    Calls,
-    Conversation,
-    Failed,
-    Limited,
-    Result,
-    Signal,
-    Total,
-    Trouble,
-    Waits,
-)
+from covey.core.fleet.signals import Signal, Trouble
 from covey.core.people.permits import SHELL
 from covey.values import dataclass
 
@@ -89,9 +79,9 @@ class Codex(HearsNothing):
         match event.get("type"):
             case "thread.started":
                 thread = streams.name(streams.text(event, "thread_id"))
-                return [Conversation(thread)] if thread else []
+                return [signals.Conversation(thread)] if thread else []
             case "turn.started":
-                return [Waits()]
+                return [signals.Waits()]
             case "item.started":
                 return _started(streams.inner(event, "item"))
             case "item.completed":
@@ -100,7 +90,7 @@ class Codex(HearsNothing):
                 return _complained(streams.text(event, "message"))
             case "turn.completed":
                 # The event has no words: what it said last stands.
-                return [Total(usage_of(streams.inner(event, "usage")), whole=True), Result("")]
+                return [signals.Total(usage_of(streams.inner(event, "usage")), whole=True), signals.Result("")]
             case "turn.failed":
                 return [self._failed(streams.text(streams.inner(event, "error"), "message"))]
         return []
@@ -125,10 +115,10 @@ class Codex(HearsNothing):
             return found[0][1]
         return "\n".join(f"{streams.shown(path)}\n{lines}".rstrip() for path, lines in found)[: streams.MAX_EDIT_CHARS]
 
-    def _failed(self, message: str) -> Failed:
+    def _failed(self, message: str) -> signals.Failed:
         what = streams.complaint(message) or "Codex says that the turn failed, and not why."
         kind = trouble(message)
-        return Failed(what, kind, self._reset(message) if kind is Trouble.LIMIT else None)
+        return signals.Failed(what, kind, self._reset(message) if kind is Trouble.LIMIT else None)
 
     def _reset(self, message: str) -> float | None:
         """Return when a limit ends, as it is named: in local time, without a day if that is today."""
@@ -146,7 +136,7 @@ def _plain(line: str) -> list[Signal]:
     """Return what a line says that is not an event: what went wrong before the first one."""
     words = streams.shown(line[: streams.MAX_SHOWN_CHARS])
     if words.startswith("Error: thread/resume"):
-        return [Failed(words, Trouble.CORRUPT)]
+        return [signals.Failed(words, Trouble.CORRUPT)]
     return [*streams.said(words)]
 
 
@@ -154,14 +144,14 @@ def _started(item: Mapping[str, Any]) -> list[Signal]:
     name = streams.text(item, "id")
     match item.get("type"):
         case "command_execution":
-            return [Calls(name, SHELL, streams.about(command_of(streams.text(item, "command"))))]
+            return [signals.Calls(name, SHELL, streams.about(command_of(streams.text(item, "command"))))]
         case "file_change":
-            return [Calls(name, "edit", streams.about(", ".join(_paths(item))))]
+            return [signals.Calls(name, "edit", streams.about(", ".join(_paths(item))))]
         case "mcp_tool_call":
             tool = f"{streams.text(item, 'server')}.{streams.text(item, 'tool')}"
-            return [Calls(name, tool, streams.about(item.get("arguments")))]
+            return [signals.Calls(name, tool, streams.about(item.get("arguments")))]
         case "web_search":
-            return [Calls(name, "web_search", streams.about(streams.text(item, "query")))]
+            return [signals.Calls(name, "web_search", streams.about(streams.text(item, "query")))]
     return []
 
 
@@ -173,7 +163,7 @@ def _completed(item: Mapping[str, Any]) -> list[Signal]:
             return [*streams.said(streams.text(item, "message"))]
         case "command_execution" | "file_change" | "mcp_tool_call" | "web_search":
             failed = item.get("status") not in ("completed", None) or item.get("exit_code") not in (0, None)
-            return [Called(streams.text(item, "id"), failed, _result(item), _output(item)), Waits()]
+            return [signals.Called(streams.text(item, "id"), failed, _result(item), _output(item)), signals.Waits()]
     return []
 
 
@@ -204,7 +194,7 @@ def _complained(message: str) -> list[Signal]:
         return [*streams.said(streams.complaint(message))]
     found = _AGAIN_IN.search(again[1])
     wait = float(found[1]) * _UNITS[found[2]] if found else None
-    return [Limited(trouble(again[1]), streams.complaint(message), again_in=wait)]
+    return [signals.Limited(trouble(again[1]), streams.complaint(message), again_in=wait)]
 
 
 def _changed(change: Mapping[str, Any]) -> str:

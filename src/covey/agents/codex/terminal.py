@@ -14,22 +14,9 @@ from covey.agents.agent import Assignment, Sight
 from covey.agents.codex.launch import command_of, home, hooks, journal, settings, spending, usage_of
 from covey.agents.provider_errors import trouble
 from covey.agents.streams import inner, record, text
+from covey.core.fleet import signals
 from covey.core.fleet.launches import Launch, Screen
-from covey.core.fleet.signals import (
-    Called,
-    Calls,
-    Compacts,
-    Context,
-    Conversation,
-    Failed,
-    Limited,
-    Result,
-    Signal,
-    Total,
-    Trouble,
-    Waits,
-    Works,
-)
+from covey.core.fleet.signals import Signal, Trouble
 from covey.core.people.permits import SHELL, PermissionLevel
 from covey.values import dataclass
 
@@ -103,10 +90,10 @@ class CodexTerminal:
         dialog = [line for line in lines[begin:] if line and not _FOOT.search(line)]
         return streams.brief("\n".join(dialog))
 
-    def says(self, screen: Screen) -> Limited | Compacts | None:
+    def says(self, screen: Screen) -> signals.Limited | signals.Compacts | None:
         """Return that it was put off: it tries again, and says so above its prompt."""
         found = next((found for line in screen.lines if (found := _AGAIN.match(line))), None)
-        return None if found is None else Limited(Trouble.OVERLOAD, found[1])
+        return None if found is None else signals.Limited(Trouble.OVERLOAD, found[1])
 
     def journal(self, work: Assignment) -> str | None:
         """Return where it writes the conversation, None of one that begins."""
@@ -121,7 +108,7 @@ class CodexTerminal:
         match told.get("type"):
             case "session_meta":
                 name = streams.name(text(payload, "id"))
-                return [Conversation(name)] if name else []
+                return [signals.Conversation(name)] if name else []
             case "token_usage_record":
                 return spending(line)
             case "event_msg":
@@ -138,20 +125,20 @@ class CodexTerminal:
 def _event(told: Mapping[str, Any]) -> list[Signal]:
     match told.get("type"):
         case "task_started":
-            return [Waits()]
+            return [signals.Waits()]
         case "item_completed":
             return _completed(inner(told, "item"))
         case "token_count":
             return _counted(inner(told, "info"))
         case "task_complete":
-            return [Result(streams.brief(text(told, "last_agent_message")))]
+            return [signals.Result(streams.brief(text(told, "last_agent_message")))]
         case "turn_aborted":
-            return [Works()]
+            return [signals.Works()]
         case "error":
             what = text(told, "message")
-            return [Failed(streams.complaint(what) or "It ended with an error.", trouble(what))]
+            return [signals.Failed(streams.complaint(what) or "It ended with an error.", trouble(what))]
         case "context_compacted":
-            return [Compacts(on=False)]
+            return [signals.Compacts(on=False)]
     return []
 
 
@@ -168,8 +155,8 @@ def _counted(info: Mapping[str, Any]) -> list[Signal]:
     if not total:
         return []
     window = streams.count(info, "model_context_window")
-    full: list[Signal] = [Context(usage_of(last).tokens, window)] if window and last else []
-    return [Total(usage_of(total), whole=True), *full]
+    full: list[Signal] = [signals.Context(usage_of(last).tokens, window)] if window and last else []
+    return [signals.Total(usage_of(total), whole=True), *full]
 
 
 def _item(item: Mapping[str, Any]) -> list[Signal]:
@@ -180,16 +167,16 @@ def _item(item: Mapping[str, Any]) -> list[Signal]:
             given = record(text(item, "arguments")) or {}
             command = text(given, "cmd") or text(given, "command")
             tool = SHELL if command else text(item, "name") or "tool"
-            return [Calls(name, tool, streams.about(command_of(command) if command else given))]
+            return [signals.Calls(name, tool, streams.about(command_of(command) if command else given))]
         case "custom_tool_call":
             patch = text(item, "input")
             if text(item, "name") == "apply_patch":
                 exact = streams.exact(streams.patched(patch), {"patch": patch})
-                return [Calls(name, "edit", exact, streams.diff(patch))]
-            return [Calls(name, text(item, "name") or "tool", streams.about(patch))]
+                return [signals.Calls(name, "edit", exact, streams.diff(patch))]
+            return [signals.Calls(name, text(item, "name") or "tool", streams.about(patch))]
         case "function_call_output" | "custom_tool_call_output":
             output = item.get("output")
-            return [Called(name, result=streams.mark(_plain(output)), output=_printed(output)), Waits()]
+            return [signals.Called(name, result=streams.mark(_plain(output)), output=_printed(output)), signals.Waits()]
     return []
 
 
