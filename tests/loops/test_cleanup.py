@@ -15,7 +15,7 @@ from covey.app.verbs import VERBS, decode, fingerprint
 from covey.git.project import Project
 from covey.loops.cleanup import Cleanup
 from covey.loops.expiry import Expiry
-from covey.loops.fleet.transcripts import keep_transcript
+from covey.loops.fleet.close import keep_transcript
 from covey.store.bus import Bus
 from tests.worlds.boards import ManualClock
 from tests.worlds.serving import check_database, in_process, make_repository

@@ -86,7 +86,15 @@ def check(name: str, command: object) -> tuple[str, ...]:
     for word in command:
         if "\0" in word:
             raise Invalid(f"The command of the agent {name} has a NUL in it.")
-        _check_names(name, word)
+        for named in _LIKE_A_PLACEHOLDER.findall(word):  # other braces belong to the program
+            import difflib  # only braces need it, and every command reads the settings
+
+            near = difflib.get_close_matches(named.lower().replace("-", "_"), PLACEHOLDERS, 1, 0.6)
+            if near and named not in PLACEHOLDERS:
+                raise Invalid(
+                    f"The command of the agent {name} has {{{named}}} in it, which covey does not know.",
+                    hint=f"Did you mean {{{near[0]}}}?",
+                )
     return tuple(command)
 
 
@@ -97,19 +105,6 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
         return filled
     short = {**values, "prompt": f"Read the file {values['prompt_file']}: it says all that you have to do."}
     return _PLACEHOLDER.sub(lambda found: short[found[1]], word)
-
-
-def _check_names(agent: str, word: str) -> None:
-    """Refuse what must be a placeholder mistyped; other braces belong to the program."""
-    import difflib  # only braces need it, and every command reads the settings
-
-    for name in _LIKE_A_PLACEHOLDER.findall(word):
-        near = difflib.get_close_matches(name.lower().replace("-", "_"), PLACEHOLDERS, 1, 0.6)
-        if near and name not in PLACEHOLDERS:
-            raise Invalid(
-                f"The command of the agent {agent} has {{{name}}} in it, which covey does not know.",
-                hint=f"Did you mean {{{near[0]}}}?",
-            )
 
 
 def _signal(line: str) -> Signal | None:

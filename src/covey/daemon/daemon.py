@@ -36,7 +36,7 @@ from covey.hooks.server import Hooks
 from covey.installation import path_mark
 from covey.loops.cleanup import Cleanup
 from covey.loops.expiry import LOOK_EVERY, Expiry
-from covey.loops.fleet.commit_reader import GitCommits
+from covey.loops.fleet.commit_reader import lands
 from covey.loops.fleet.fleet_loop import Fleet
 from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.fleet.terminals import Typist
@@ -141,7 +141,7 @@ class Daemon:
             changed_settings=watcher.changed,
             moment=moment.sight,
             stays_for=self._lifetime.reasons,
-            commits=GitCommits(project, worktrees, self._store, clock).lands,
+            commits=partial(lands, project, worktrees, self._store, clock),
         )
         self._app = App(self._store, context)
         self._bus = Bus(self._store)

@@ -25,7 +25,6 @@ from covey.loops.fleet.terminals import Typist
 from covey.runners.machine import free_memory
 from covey.runners.process import ProcessRunner
 from covey.store.bus import Access
-from covey.store.tx import Tx
 
 T = TypeVar("T")
 GIT_THREADS = RUN_THREADS = 12
@@ -115,19 +114,16 @@ class Runtime:
 
     async def read(self, job: Callable[[Call], T]) -> T:
         """Look at the store."""
-        return await self.bus.read(lambda tx: job(self._call(tx)))
+        return await self.bus.read(lambda tx: job(Call(tx, Principal(COVEY), self.app.context)))
 
     async def write(self, job: Callable[[Call], T]) -> T:
         """Change the store, and return after the commit."""
-        return await self.bus.write(lambda tx: job(self._call(tx)))
+        return await self.bus.write(lambda tx: job(Call(tx, Principal(COVEY), self.app.context)))
 
     async def tell(self, log: logging.Logger, kind: AlertKind, message: str) -> None:
         """Alert the person; what cannot be written is only logged."""
         with going_on(log, "nobody could be told"):
             await self.write(lambda call: alert(call, kind, message, None, None))
-
-    def _call(self, tx: Tx) -> Call:
-        return Call(tx, Principal(COVEY), self.app.context)
 
     async def in_git_thread(self, work: Callable[[], T]) -> T:
         """Run git, or what waits for git, off the event loop."""

@@ -29,7 +29,7 @@ from covey.core.fleet.signals import (
     Trouble,
     Usage,
 )
-from covey.loops.fleet.transcripts import keep_transcript
+from covey.loops.fleet.close import keep_transcript
 from tests.worlds.boards import World
 from tests.worlds.serving import wait_until
 

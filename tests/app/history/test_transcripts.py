@@ -27,7 +27,7 @@ from covey.core.fleet.runs import Run
 from covey.core.fleet.signals import Said, Signal
 from covey.core.texts import redact
 from covey.errors import Refused, Unavailable
-from covey.loops.fleet.transcripts import end_of, keep_transcript, transcript_of
+from covey.loops.fleet.close import end_of, keep_transcript, transcript_of
 from tests.worlds.boards import World
 from tests.worlds.serving import wait_until
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from covey.git.project import Project
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.loops.cleanup import Cleanup
 from covey.loops.expiry import Expiry
-from covey.loops.fleet.commit_reader import GitCommits
+from covey.loops.fleet.commit_reader import lands
 from covey.loops.fleet.fleet_loop import Fleet
 from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.merge_queue.queue_loop import HEARS, Queue
@@ -75,7 +76,7 @@ class Life:
             runner=place.runs,
             runs=place.project.runs,
             fleet=memory,
-            commits=GitCommits(place.project, worktrees, self.store, place.clock).lands,
+            commits=partial(lands, place.project, worktrees, self.store, place.clock),
         )
         self.app = App(self.store, context)
         self.runtime = Runtime(

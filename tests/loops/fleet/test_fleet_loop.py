@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +38,7 @@ from covey.git import project as projects
 from covey.git.rescue.rescue import Rescued, rescue
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.loops.fleet import rescues
-from covey.loops.fleet.commit_reader import GitCommits
+from covey.loops.fleet.commit_reader import lands
 from covey.loops.fleet.fleet_loop import Fleet
 from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.runtime import Runtime
@@ -117,7 +118,7 @@ class House:
             runner=self.runner,
             runs=self.project.runs,
             fleet=memory,
-            commits=GitCommits(self.project, worktrees, self.store, self.clock).lands,
+            commits=partial(lands, self.project, worktrees, self.store, self.clock),
         )
         self.app = App(self.store, context)
         self.runtime = Runtime(

@@ -180,20 +180,15 @@ def run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
     """Return a run of a session, the last one if none is named."""
     if run_id is None:
         last = next(iter(call.tx.last_runs("session", name, 1)), None)
-        if last is None:
-            raise _has_not_run(find(call, name))
-        return last
+        if last is not None:
+            return last
+        if find(call, name).kind is not SessionKind.RUN:
+            raise Refused(f"{name} has no runs: covey does not run it.")
+        raise Refused(f"{name} has not run yet.", hint=f"covey session start {name} lets it work.")
     run = call.tx.run(run_id)
     if run is None or run.session != name:
         raise missing("run", run_id)
     return run
-
-
-def _has_not_run(session: sessions.Session) -> Refused:
-    name = session.name
-    if session.kind is not SessionKind.RUN:
-        return Refused(f"{name} has no runs: covey does not run it.")
-    return Refused(f"{name} has not run yet.", hint=f"covey session start {name} lets it work.")
 
 
 @verb("run.list", "GET /api/runs", ListRuns, list[RunRow], may=PARTLY)

@@ -169,17 +169,16 @@ def _gates(call: Call, tasks: list[str]) -> dict[str, GateNow]:
     """Return how far the work on some tasks is in the queue, or that a gate sent it back."""
     opened = {merge.task: merge for merge in call.tx.open_merges()}
     found = {task: opened.get(task) or call.tx.last_merge(task) for task in tasks}
-    return {task: _gate(call, merge) for task, merge in found.items() if merge is not None and _has_gate(merge)}
+    gates_now = {task: _gate(call, merge) for task, merge in found.items() if merge is not None}
+    return {task: gate for task, gate in gates_now.items() if gate is not None}
 
 
-def _has_gate(merge: Merge) -> bool:
-    """Say whether there is a gate to tell of: what a person sent back, or git could not merge, failed in none."""
-    return merge.state in OPEN or (merge.state is MergeState.REJECTED and merge.cause == RejectCause.FAILS)
-
-
-def _gate(call: Call, merge: Merge) -> GateNow:
-    if merge.state is not MergeState.REJECTED:
+def _gate(call: Call, merge: Merge) -> GateNow | None:
+    """Return how far a merge is; None of what a person sent back, or git could not merge: that failed in no gate."""
+    if merge.state in OPEN:
         return GateNow(str(merge.state), 0)
+    if merge.state is not MergeState.REJECTED or merge.cause != RejectCause.FAILS:
+        return None
     last = None if merge.run is None else call.tx.get(gates.Gate, merge.run)
     failed = len(last.failures) if last is not None and last.state is gates.GateState.FAILED else 0
     return GateNow("failed", failed)

@@ -123,7 +123,7 @@ class Attendant:
         is_due = at - watched.judged >= JUDGE_EVERY_S
         if drawn or is_due or seen.size > watched.tail.read:
             await self.runtime.in_run_thread(lambda: self.listen(run, watched, agent, seen.size))
-            await self._pass_on(run, watched, agent)
+            await self._pass_on(run, watched)
         if agent is not None and drawn and not run.person:
             await self._use_terminal(run, watched, agent)
         if heard.limits > watched.limits and heard.limited is not None:
@@ -178,7 +178,7 @@ class Attendant:
             if agent is None or not await self.say(run, agent, text):
                 return None
             await self.runtime.in_run_thread(lambda: self.listen(run, watched, agent, before.size))
-            await self._pass_on(run, watched, agent)
+            await self._pass_on(run, watched)
             return before.size
 
         await self.mailing.attend(run, agent, watched.heard, seen, watched.journal_path, say)
@@ -194,7 +194,7 @@ class Attendant:
         await self.mailing.typed(run, watched.heard, offer.messages, watched.journal_path)
         return True
 
-    async def _pass_on(self, run: Run, watched: Watched, agent: Agent | None) -> None:
+    async def _pass_on(self, run: Run, watched: Watched) -> None:
         """Write down what a run has let us know."""
         heard = watched.heard
         conversation = heard.conversation

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import logging
+import os
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from covey import files, trash
 from covey.agents import streams
@@ -16,6 +21,8 @@ from covey.app.costs import costs
 from covey.app.fleet import runs as life
 from covey.app.fleet.sessions import alert
 from covey.app.history import run_streams
+from covey.app.history.run_streams import Output, Reader
+from covey.app.history.transcripts import TRANSCRIPT_FILE, plain, raw, readable, reader_by, whole
 from covey.app.people import egress_rules
 from covey.core.board import tasks
 from covey.core.board.tasks import Task
@@ -25,7 +32,7 @@ from covey.core.fleet.launches import Observation
 from covey.core.fleet.outcomes import NEVER_BEGAN_S, Again, Crashed, Evidence, HandIn, PutOff, Verdict, judge
 from covey.core.fleet.run_end import is_stopped
 from covey.core.fleet.run_state import RunState
-from covey.core.fleet.runs import TMUX, Outcome, Run
+from covey.core.fleet.runs import PROCESS, TMUX, Outcome, Run
 from covey.core.fleet.signals import Failed, Trouble
 from covey.core.leases import hooks
 from covey.core.people.alerts import AlertKind
@@ -45,8 +52,8 @@ from covey.loops.fleet.fleet_memory import FleetMemory
 from covey.loops.fleet.rescues import is_full, note_rescue, put_in_safety, set_aside
 from covey.loops.fleet.run_launch import MISSED, SEEN
 from covey.loops.fleet.start import Starter, newest_main
-from covey.loops.fleet.transcripts import end_of, keep_transcript, transcript_of
 from covey.loops.runtime import Runtime, going_on
+from covey.runners.process import ProcessRunner
 from covey.runners.tmux import place_of
 
 MAX_LOST_IN_A_ROW = 5
@@ -70,8 +77,12 @@ ALERTS = {
     Trouble.CORRUPT: AlertKind.AGENT_CORRUPT,
 }
 """What a person is told of when a provider put a run off; a share of a budget that is spent is no news."""
+READ_BYTES = 64 * 1024
+"""Bytes of what a run printed of which its story is made."""
 STORY_TAIL_BYTES = 4000
 """Bytes of the end of the output that a story carries."""
+NOTHING_MORE = ("= done", "= done, as it said")
+"""Last lines that tell nothing."""
 
 _STEP = re.compile(r"\x1b\[[0-9;]*[CGH]")
 """How a program goes on at another place of its screen."""
@@ -111,7 +122,10 @@ class Closer:
         await self.attendant.mailing.close(run, agent, watched.heard, seen, watched.journal_path)
         unseen = seen.code is None and run.ending is None and not isinstance(verdict, HandIn | PutOff)
         is_fresh = isinstance(verdict, Again) and verdict.fresh
-        lost = unseen and not is_fresh and not await self.runtime.read(lambda call: self._lost_often(call, run))
+        lost = unseen and not is_fresh
+        if lost:
+            last = await self.runtime.read(lambda call: call.tx.last_runs("task", run.task, MAX_LOST_IN_A_ROW))
+            lost = len(last) < MAX_LOST_IN_A_ROW or any(one.outcome is not Outcome.LOST for one in last[1:])
         if watched.learnt is None:
             watched.learnt = (None, None) if lost else self._learn(run, verdict)
         pushed = await self.runtime.in_git_thread(
@@ -220,10 +234,6 @@ class Closer:
         wait = starts.failed(run.session, self.runtime.app.context.config)
         closed = starts.paces[run.agent].closed
         return named or wall + max(wait, 0.0 if closed is None else closed - at), news
-
-    def _lost_often(self, call: Call, run: Run) -> bool:
-        earlier = call.tx.last_runs("task", run.task, MAX_LOST_IN_A_ROW)[1:]
-        return len(earlier) == MAX_LOST_IN_A_ROW - 1 and all(one.outcome is Outcome.LOST for one in earlier)
 
     def _evidence(
         self, run: Run, seen: Observation, task: Task, rejected: str | None
@@ -383,3 +393,65 @@ def drawn(text: str) -> str:
     """Return the words of what a program drew on a terminal."""
     lines = (streams.shown(_STEP.sub(" ", line)) for line in re.split(r"[\r\n]+", text))
     return "\n".join(line for line in lines if line)
+
+
+# Its transcript, kept redacted, so that what was printed can go before it
+
+
+def transcript_of(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None) -> Iterator[str]:
+    """Yield the lines of a run's transcript, redacted; of an agent without a structured stream what it printed.
+
+    `folder`: the run's own.
+    """
+    output, reader = _source(runner, folder, run, agent)
+    plain = agent if reader is None and run.runner == PROCESS else None
+    return whole(output, reader, None if plain is None else plain.read)
+
+
+def end_of(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None, size: int) -> str:
+    """Return the end of a run's transcript as its story tells it; "" of one that draws on a terminal.
+
+    Of an agent with a structured stream that said nothing in it: what else it printed.
+    """
+    output, reader = _source(runner, folder, run, agent)
+    journal = run_streams.find_journal(folder)
+    if reader is not None:
+        size = size if run.runner == PROCESS or journal is None else journal.size()
+        text, _ = readable(output, reader, max(size - READ_BYTES, 0), size, alive=False)
+        lines = text.splitlines()
+        while lines and lines[-1] in NOTHING_MORE:
+            lines.pop()
+        return "\n".join(lines) or (_beside(output, size) if run.runner == PROCESS else "")
+    if run.runner != PROCESS:
+        return ""
+    since = max(size - READ_BYTES, 0)
+    return (plain(output, agent.read, since, size, alive=False) if agent else raw(output, since, size, alive=False))[0]
+
+
+def _beside(output: Output, size: int) -> str:
+    """Return the end of what was printed without the records of a stream, such as the complaint of a program."""
+    since = max(size - READ_BYTES, 0)
+    lines = raw(output, since, size, alive=False)[0].splitlines()[1 if since else 0 :]
+    return "\n".join(line for line in lines if not line.lstrip().startswith("{"))
+
+
+def _source(runner: ProcessRunner, folder: Path, run: Run, agent: Agent | None) -> tuple[Output, Reader | None]:
+    """Return where a run's words are, and what understands them, if that is more than plain lines."""
+    reader, journal = reader_by(agent, folder, run, alive=False)
+    return (partial(runner.output, run.id) if journal is None else journal.read), reader
+
+
+def keep_transcript(folder: Path, lines: Iterable[str]) -> None:
+    """Keep the transcript of a run beside its output, whole or not at all; one that is kept already stays."""
+    path, draft = folder / TRANSCRIPT_FILE, folder / f"{TRANSCRIPT_FILE}.new"
+    if path.exists():
+        return
+    draft.unlink(missing_ok=True)
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(file, "wb") as opened:
+        with gzip.GzipFile("", "wb", 6, opened, mtime=0) as packed:
+            for line in lines:
+                packed.write(f"{line}\n".encode(errors="replace"))
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.replace(path)

@@ -207,16 +207,13 @@ def newest_main(runtime: Runtime) -> str:
     main = task_branches.begin(runtime.project, config.target, config.project.main)
     if main is not None and not main_restore.is_touched(runtime.project, config.target):
         runtime.seen[config.target] = main  # before a session begins that might change it
-    newest = runtime.worktrees.upstream.newest(
-        config.target, config.project.remote, lambda commit: _has_passed(runtime, commit)
-    )
+
+    def waits(commit: str) -> bool:  # for main, because it has passed
+        merges = runtime.app.store.read(lambda tx: tx.open_merges())
+        return any(merge.candidate == commit and merge.state is MergeState.PASSED for merge in merges)
+
+    newest = runtime.worktrees.upstream.newest(config.target, config.project.remote, waits)
     if main is None or newest == main:
         return newest
     unwanted = runtime.app.store.read(lambda tx: tx.unwanted(merge_lookup.MAX_UNWANTED))
     return newest if task_branches.taken_back(runtime.project, newest, main, unwanted) is None else main
-
-
-def _has_passed(runtime: Runtime, commit: str) -> bool:
-    """Say whether a commit waits for main because it has passed."""
-    waiting = runtime.app.store.read(lambda tx: tx.open_merges())
-    return any(merge.candidate == commit and merge.state is MergeState.PASSED for merge in waiting)

@@ -108,14 +108,11 @@ class Watchdog:
         """Bring the signs of a run up to this moment."""
         watched.at, watched.wall = self.runtime.awake(), self.runtime.wall()
         watched.speaks, watched.held = traits_of(agent).speaks, seen.held
-        watched.asks, watched.asked = self._dialog(watched), watched.dialog_at
+        # Of a dialog that only a screen shows: what a hook asks too is a question in a moment, or is over.
+        is_new = watched.hooked and watched.at - watched.dialog_at < DIALOG_AFTER_S
+        watched.asks, watched.asked = None if is_new else watched.dialog, watched.dialog_at
         if asked:
             watched.asks, watched.asked = asked[0].text, watched.at - max(watched.wall - asked[0].asked, 0.0)
-
-    def _dialog(self, watched: Watched) -> str | None:
-        """Return the dialog that only a screen shows: what a hook asks too is a question in a moment, or is over."""
-        is_new = watched.hooked and self.runtime.awake() - watched.dialog_at < DIALOG_AFTER_S
-        return None if is_new else watched.dialog
 
     async def _show(self, run: Run, verdict: Verdict, *, by_screen: bool) -> None:
         def write(call: Call) -> None:
