@@ -379,13 +379,9 @@ OTHER_FOLDERS = {
 """Folders whose name is not that of the room that they belong to."""
 SINGLE_MODULES = {
     "core/overlaps": "overlap",
-    "store/queries/activity": "history",
     "store/queries/log": "history",
     "store/queries/merges": "merging",
-    "store/queries/origins": "history",
     "store/queries/overlaps": "overlap",
-    "store/queries/questions": "people",
-    "store/queries/queue": "merging",
     "store/queries/runs": "fleet",
     "app/shapes/costs": "costs",
     "app/shapes/fleet": "fleet",

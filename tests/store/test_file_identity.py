@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from covey.store.engine import file_identity
-from covey.store.engine.file_identity import Ground
+from covey.store.engine import sqlite
+from covey.store.engine.sqlite import Ground
 
 
 def test_a_reader_that_looked_earlier_does_not_hide_what_another_program_wrote(
@@ -18,7 +18,7 @@ def test_a_reader_that_looked_earlier_does_not_hide_what_another_program_wrote(
     database = tmp_path / "covey.db"
     database.write_bytes(b"ours")
     ground = Ground(database)
-    look, looked, written = file_identity._mark, threading.Event(), threading.Event()
+    look, looked, written = sqlite._mark, threading.Event(), threading.Event()
 
     def slow(name: str) -> os.stat_result | None:
         mark = look(name)
@@ -27,7 +27,7 @@ def test_a_reader_that_looked_earlier_does_not_hide_what_another_program_wrote(
             assert written.wait(30)
         return mark
 
-    monkeypatch.setattr(file_identity, "_mark", slow)
+    monkeypatch.setattr(sqlite, "_mark", slow)
     reader = threading.Thread(target=ground.why_lost, name="reader")
     reader.start()
     assert looked.wait(30)

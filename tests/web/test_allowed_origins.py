@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covey.errors import Denied, Misdirected
-from covey.web.allowed_origins import Doors
+from covey.web.addresses import Doors
 
 DOORS = Doors({"127.0.0.1", "box.example"}, {20001: "http", 443: "https"})
 

@@ -30,7 +30,7 @@ from covey.core.leases.expiry import Instant
 from covey.core.people.devices import DEVICE_LIFE_S, Addresses, DeviceKind
 from covey.store.bus import Bus
 from covey.store.engine.sqlite import SqliteStore
-from covey.web.allowed_origins import Doors
+from covey.web.addresses import Doors
 from covey.web.server import REVOKED, SocketServer, Web
 from covey.web.stream import Hub
 from tests.worlds.serving import PATIENCE, Daemon, Reply, check_database, make_repository, serving

@@ -30,7 +30,7 @@ from covey.git.project import Project
 from covey.store.bus import Bus
 from covey.store.engine import audit
 from covey.store.engine.sqlite import SqliteStore
-from covey.web.allowed_origins import Doors
+from covey.web.addresses import Doors
 from covey.web.server import Web
 from covey.web.stream import Hub
 from tests.worlds.forked import PLAIN_DAEMON, Forked

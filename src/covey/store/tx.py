@@ -11,13 +11,11 @@ from covey.store.queries.costs import Costs
 from covey.store.queries.leases import Leases
 from covey.store.queries.log import Log
 from covey.store.queries.merges import Merges
-from covey.store.queries.origins import Origins
 from covey.store.queries.overlaps import Overlaps
 from covey.store.queries.people import People
-from covey.store.queries.queue import Queue
 from covey.store.queries.runs import Runs
 from covey.store.queries.scratch import Scratch
 
 
-class Tx(Log, Origins, Board, Leases, Runs, Merges, Queue, Overlaps, People, Costs, Scratch):
+class Tx(Log, Board, Leases, Runs, Merges, Overlaps, People, Costs, Scratch):
     """What one request may do to the store; nothing of it lasts if the request is refused."""

@@ -22,7 +22,7 @@ from covey.core.people.devices import Device, is_known
 from covey.errors import Denied, Invalid, Outdated, Unavailable, Unknown
 from covey.store.bus import Bus
 from covey.store.engine.rows import Change
-from covey.web.allowed_origins import Doors, host_of
+from covey.web.addresses import Doors, host_of
 from covey.web.asgi import Headers, Scope, encode, headers_of, query_of
 from covey.web.stream import Hub
 

@@ -19,7 +19,7 @@ from covey.errors import CoveyError, Invalid, NotFound, Unknown
 from covey.store.bus import Bus
 from covey.store.engine.rows import Change
 from covey.web import openapi
-from covey.web.allowed_origins import Doors, host_of
+from covey.web.addresses import Doors, host_of
 from covey.web.asgi import (
     ALWAYS,
     BUG,
@@ -37,11 +37,10 @@ from covey.web.asgi import (
     send_answer,
     send_problem,
 )
-from covey.web.follow import Followers
 from covey.web.http import KNOWN, Caller
 from covey.web.identity import Identity, page_key
 from covey.web.static import Pages
-from covey.web.stream import Hub
+from covey.web.stream import Followers, Hub
 
 JOIN = "/api/devices/join"
 EVENTS = "/api/events"
@@ -138,7 +137,7 @@ class Web:
         """Let go of browsers that were revoked; they are unknown from now on."""
         revoked = {change.subject for change in changes}
         self._identity.devices.forget(revoked)
-        self.followers.end_devices(revoked)
+        self.hub.end_of(devices=revoked)
         for handler, who in self._open_sockets.items():
             if who.device in revoked:
                 handler.cancel()

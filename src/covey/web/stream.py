@@ -1,25 +1,35 @@
-"""What changed, sent to all who follow: encoded once, and never more than a client takes."""
+"""What changed, sent to all who follow over SSE: what was missed, then each change as it is committed.
+
+It is encoded once for all, and never more than a client takes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import field
+from collections.abc import AsyncIterator, Callable, Container, Iterable
+from dataclasses import field, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-import msgspec
-
 from covey.app.board import task_verbs
 from covey.app.clock import Clock
+from covey.app.context import Principal
 from covey.app.fleet import sessions
-from covey.core.events import noun
+from covey.core import fold
+from covey.core.board.tasks import Task
+from covey.core.events import Event, noun
+from covey.core.fleet.sessions import SessionState
 from covey.core.nouns import BY_NAME, Row
 from covey.core.people import alerts
-from covey.store.engine.rows import Change
+from covey.errors import CoveyError, Invalid
+from covey.store.bus import Bus
+from covey.store.engine.rows import Change, decode_payload
 from covey.store.tx import Tx
 from covey.values import dataclass
+from covey.web.asgi import ALWAYS, SEND_TIMEOUT_S, Headers, Receive, Scope, Send, encode, gone, push, query_of
 
 QUEUE = 1024 * 1024
 """Bytes that may wait for one subscriber before it is cut; it then catches up from the log."""
@@ -29,8 +39,13 @@ FAR_BEHIND = 20_000
 """Events beyond which a client that comes back gets a fresh first page instead of each change."""
 HEARTBEAT = 15.0
 """Seconds between two heartbeats, which come also while other things are told."""
+PAGE = 500
+"""Events that are read at once."""
+WHOLE = 1_000_000
+_STREAM = [(b"content-type", b"text/event-stream"), *ALWAYS, (b"x-accel-buffering", b"no")]
 
-_encode = msgspec.json.Encoder().encode
+
+log = logging.getLogger("covey.web")
 
 
 @dataclass(frozen=True)
@@ -44,7 +59,7 @@ class Frame:
 def frame(event: str, data: object, seq: int | None = None) -> bytes:
     """Return one server-sent event as bytes."""
     head = f"event: {event}\n" if seq is None else f"id: {seq}\nevent: {event}\n"
-    return head.encode() + b"data: " + _encode(data) + b"\n\n"
+    return head.encode() + b"data: " + encode(data) + b"\n\n"
 
 
 def _volatile(event: str, data: object) -> Frame:
@@ -91,9 +106,10 @@ def _alert(alert: Row | None) -> dict[str, str | None]:
 
 @dataclass(eq=False)
 class Subscriber:
-    """One client's queue; `cut` once it was too slow. It may be a session's, or the owner's."""
+    """One client's queue; `cut` once it was too slow. It may be a session's, or the owner's, maybe from a browser."""
 
     session: str | None = None
+    device: str | None = None
     looks: bool = True
     """A person looks; False for a program that waits for what is in the log."""
     queue: deque[Frame] = field(default_factory=deque)
@@ -192,9 +208,9 @@ class Hub:
             if subscriber.session is None:
                 subscriber.offer(message)
 
-    def join(self, session: str | None = None, *, looks: bool = True) -> Subscriber:
+    def join(self, session: str | None = None, device: str | None = None, *, looks: bool = True) -> Subscriber:
         """Begin to follow."""
-        subscriber = Subscriber(session, looks, news=asyncio.Event())
+        subscriber = Subscriber(session, device, looks)
         self._subscribers.add(subscriber)
         if self.closed:
             subscriber.end()
@@ -202,10 +218,10 @@ class Hub:
             self.greet(lambda event, data: subscriber.offer(_volatile(event, data)))
         return subscriber
 
-    def end_of(self, sessions: set[str]) -> None:
-        """Let the followers of some sessions go: their tokens are worthless."""
+    def end_of(self, sessions: Container[str | None] = (), devices: Container[str | None] = ()) -> None:
+        """Let the followers of some sessions go, or of some browsers: what they show is worthless."""
         for subscriber in self._subscribers:
-            if subscriber.session in sessions:
+            if subscriber.session in sessions or subscriber.device in devices:
                 subscriber.end()
 
     def leave(self, subscriber: Subscriber) -> None:
@@ -256,3 +272,128 @@ def first_page(tx: Tx, viewer: str | None = None) -> tuple[bytes, int]:
 def is_far_behind(tx: Tx, after: int) -> bool:
     """Say whether a client is too far behind, or ahead, to be told each change."""
     return after > tx.head.seq or tx.head.seq - after > FAR_BEHIND
+
+
+class Followers:
+    """Answers those who follow the stream."""
+
+    def __init__(self, bus: Bus, hub: Hub) -> None:
+        self._bus = bus
+        self._hub = hub
+
+    async def follow(self, who: Principal, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Tell whoever asks all that happens, until one of us has enough."""
+        after = _after(scope, headers)
+        subscriber = self._hub.join(who.session, who.device, looks=query_of(scope).get("live") != "false")
+        listening = asyncio.create_task(_end_when_gone(subscriber, receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+            last = await self._catch_up(after, send, who.session)
+            async for data in live(subscriber, last):
+                await push(send, data)
+            await send({"type": "http.response.body", "body": b""})
+        except (TimeoutError, OSError):
+            log.info("a follower was let go: it took nothing for %g s", SEND_TIMEOUT_S)
+        except CoveyError as error:
+            log.warning("a follower was let go: %s", error)  # the head is sent already; it comes back and catches up
+        finally:
+            listening.cancel()
+            self._hub.leave(subscriber)
+
+    async def _catch_up(self, after: int | None, send: Send, viewer: str | None) -> int:
+        read = self._bus.read
+        if after is None or await read(partial(is_far_behind, after=after)):
+            page, head = await read(partial(first_page, viewer=viewer))
+            if after is not None:
+                await push(send, frame("invalidate", {"type": "board"}))
+            await push(send, page)
+            return head
+        missed = Missed(after, viewer)
+        while not missed.done:
+            if data := await read(missed.page):
+                await push(send, data)
+        if missed.reached > after:  # the counters may have changed while nobody was there to be told
+            await push(send, frame("counts", await read(lambda tx: tx.counts())))
+        return missed.reached
+
+    async def tell_counts(self) -> None:
+        """Send the counters to everyone who follows, if they have changed."""
+        if self._hub.counts_changed and len(self._hub):
+            self._hub.counts_changed = False
+            self._hub.tell("counts", await self._bus.read(lambda tx: tx.counts()))
+
+
+class Missed:
+    """One client's way through the log, page by page; what was folded for one page is there for the next."""
+
+    def __init__(self, after: int, viewer: str | None = None) -> None:
+        self._viewer = viewer
+        self.reached = after
+        self.done = False
+        self._state = fold.State()
+        self._begun: set[str] = set()
+
+    def page(self, tx: Tx) -> bytes:
+        """Return the next part of what was missed; `reached` and `done` say how far that is."""
+        events = tx.events(after=self.reached, limit=PAGE)
+        changes = [Change(event.seq, event.kind, event.subject, self._row(tx, event)) for event in events]
+        made = frames(changes, self._viewer)
+        self.reached = events[-1].seq if events else self.reached
+        self.done = len(events) < PAGE
+        return b"".join(frame.data for frame in made)
+
+    def _row(self, tx: Tx, event: Event) -> Row | None:
+        """Return the row of an event's subject as it was after it, except for its counters, which are in no event."""
+        kind, subject = noun(event.kind), event.subject
+        kept = BY_NAME[kind].rows
+        if kept is None or BY_NAME[kind].topic not in SENT:
+            return None
+        if subject not in self._begun:
+            self._begun.add(subject)
+            if kind != "session" or not self._begin_session(tx, subject, event.seq):
+                for earlier in tx.events(subject=subject, before=event.seq, limit=WHOLE):
+                    self._fold(earlier)
+        self._fold(event)
+        row: Row | None = self._state.tables[kept.name].get(subject)
+        now = tx.task(subject) if isinstance(row, Task) else None
+        return replace(row, unmet=now.unmet, open_children=now.open_children) if now and isinstance(row, Task) else row
+
+    def _begin_session(self, tx: Tx, name: str, seq: int) -> bool:
+        """Take a session as it was before an event without reading its long story; say whether that was possible."""
+        now = tx.session(name)
+        if now is None or tx.task(name) or tx.events(subject=name, after=seq - 1, kind="session.registered", limit=1):
+            return False
+        then = replace(now, state=SessionState.IDLE, evidence=None, updated=now.created, removed=False)
+        changed = tx.events(subject=name, before=seq, kind="session.changed", limit=1, newest=True)
+        self._state.tables["sessions"][name] = then
+        for event in changed:
+            self._fold(event)
+        return True
+
+    def _fold(self, event: Event) -> None:
+        self._state.fold(
+            seq=event.seq,
+            at=event.time,
+            actor=event.actor,
+            kind=event.kind,
+            subject=event.subject,
+            payload=decode_payload(event.kind, event.data),
+        )
+
+
+def _after(scope: Scope, headers: Headers) -> int | None:
+    """Return after which event a follower goes on: what its browser says last counts, since it knows better."""
+    query = query_of(scope)
+    if unknown := set(query) - {"after", "key", "live"}:
+        raise Invalid(f"There is no parameter {min(unknown)[:40]!r}.", hint="after, key and live are taken.")
+    if query.get("live", "true") not in ("true", "false"):
+        raise Invalid("live is true or false.", hint="Leave it out to be told this moment too.")
+    asked = headers.get(b"last-event-id", b"").decode("latin-1") or query.get("after", "")
+    if asked and not (asked.isascii() and asked.isdigit() and len(asked) < 19):
+        raise Invalid("Last-Event-ID, or after, is a number of the log.", hint="Leave it out to begin afresh.")
+    return int(asked) if asked else None
+
+
+async def _end_when_gone(subscriber: Subscriber, receive: Receive) -> None:
+    await gone(receive)
+    subscriber.end()
