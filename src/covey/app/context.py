@@ -225,7 +225,7 @@ class Call:
     def show_state(self, name: str, state: sessions.SessionState, evidence: str) -> None:
         """Bring a session from outside into a state, if it is not there already."""
         session = self.known(name)
-        if session.kind is not sessions.SessionKind.RUN and name in self._known:
+        if session.state is not state and session.kind is not sessions.SessionKind.RUN and name in self._known:
             self.put_session(session, name, sessions.change(session, state, evidence), by=name)
 
     def put_session(

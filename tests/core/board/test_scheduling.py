@@ -211,8 +211,9 @@ def test_a_task_is_on_a_file_by_its_scope_its_words_or_what_is_known_of_it() -> 
 
 def test_a_task_on_a_hot_file_waits_for_others_on_it_and_not_for_itself() -> None:
     task, other = make(1), make(2, status=Status.DOING, session="bob")
-    said = scheduling.why_wait(task, "a.py", [task, other])
+    assert scheduling.not_through(task, [task, other]) is other
+    said = scheduling.why_wait(task, "a.py", other)
     assert said == "T-1 is on a.py, where tasks collide again and again, and T-2 is not through with it."
-    assert scheduling.why_wait(task, "a.py", [task]) is None
-    assert scheduling.why_wait(make(1, overlap=True), "a.py", [other]) is None
-    assert scheduling.why_wait(task, "a.py", [make(2, overlap=True)]) is None
+    assert scheduling.not_through(task, [task]) is None
+    assert scheduling.not_through(make(1, overlap=True), [other]) is None
+    assert scheduling.not_through(task, [make(2, overlap=True)]) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,14 +31,12 @@ from covey.app.people.mail import tell
 from covey.app.people.ownership import look_at_files
 from covey.app.shapes.board.claims import Block, Claim, HandIn, Held, Release
 from covey.app.shapes.board.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
-from covey.app.shapes.costs import spent as spent_fields
 from covey.app.shapes.forms import Nothing, Perhaps
 from covey.app.verbs import Page, verb
 from covey.core import ids, quotes
 from covey.core.board import scheduling, tasks
 from covey.core.board.needs import Need, Policy
 from covey.core.board.tasks import Status, Task
-from covey.core.costs.spending import Used
 from covey.core.fleet import sessions, task_updates
 from covey.core.fleet.task_updates import GONE
 from covey.core.leases.expiry import claim_ttl
@@ -155,7 +153,8 @@ def claim(call: Call, asked: Claim, id: str) -> TaskFull:
     sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
     why_not = scheduling.why_not(task, session, () if asked.overlap or not task.scope else call.tx.at_work())
     if why_not is None and not asked.overlap:
-        why_not = hot_files.crowd(call.tx, _cool(call)).why_wait(task)
+        hot = hot_files.crowd(call).in_the_way(task)
+        why_not = None if hot is None else scheduling.why_wait(task, *hot)
     if why_not:
         raise Refused(why_not, hint="Choose another, wait, or claim it with --overlap if only the files meet.")
     call.worker(name)
@@ -168,7 +167,7 @@ def next_task(call: Call, asked: Claim) -> TaskFull | None:
     name = _claimant(call, asked)
     session = call.known(name)
     sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
-    task = first_that_suits(call.tx, session, asked.overlap, _cool(call))
+    task = first_that_suits(call, session, overlap=asked.overlap)
     if task is None:
         call.hear(name)
         return None
@@ -232,7 +231,8 @@ def handin(call: Call, asked: HandIn, id: str) -> TaskFull:
             f"There is no branch {_branch(task, asked)}, so there is no work on {task.id} to hand in.",
             hint=f"Commit your work, and name the commit: covey task handin {task.id} --commit HEAD",
         )
-    _check_is_new(call, task, look.held)
+    if look.held is not None:
+        _check_is_new(call, task, *look.held)
     why = handing_in(call, holder, task, None if lands is None else lands.writes)
     if why is not None:  # it changes what another held when it was written, and holds still
         raise Refused(" ".join(why.reasons), hint=why.hint)
@@ -248,14 +248,11 @@ def _branch(task: Task, asked: HandIn) -> str:
     return asked.branch or task_branch(task.id)
 
 
-def _check_is_new(call: Call, task: Task, held: tuple[str, float] | None) -> None:
+def _check_is_new(call: Call, task: Task, commit: str, at: float) -> None:
     """Refuse a commit that main had before the task was taken, or has from another task: no work on this one is in it.
 
     What came to main since is somebody's work on it that was merged by hand.
     """
-    if held is None:
-        return
-    commit, at = held
     other = call.tx.merge_landed_in(commit)
     is_others = other is not None and other.task != task.id
     if is_others or at < int(task.claimed or 0):
@@ -332,23 +329,24 @@ def full(call: Call, task: Task) -> TaskFull:
     """Return a task with all that is known of it; what others spend is not told to a session."""
     session = call.who.session
     told = session is None or is_concerned_with(task, session)
+    cost, tokens, unpriced = call.tx.spent("task", task.id) if told else (0.0, 0, 0)
     return TaskFull.of(
         task,
         **_computed(task),
         body=call.tx.text(task.body),
         budget=task.budget if told else None,
         result=None if task.result is None else call.tx.text(task.result),
-        result_by=_result_by(call, task),
-        until=_until(call, task),
-        reverted=_reverted(call, task),
-        **spent_fields(call.tx.used(task=task.id) if told else Used()),
+        result_by=None if task.result is None else _result_by(call, task),
+        until=_until(call, task.session) if task.status is Status.DOING and task.session else None,
+        reverted=_reverted(call, task) if task.status is Status.DONE else None,
+        cost=cost,
+        tokens=tokens,
+        unpriced=unpriced,
     )
 
 
 def _result_by(call: Call, task: Task) -> str | None:
-    """Return the session that handed in the result of a task, whoever holds that now; None if there is none."""
-    if task.result is None:
-        return None
+    """Return the session that handed in the result of a task, whoever holds that now."""
     told = call.tx.events(subject=task.id, kind="task.handed_in", newest=True)
     payloads = (decode_payload(each.kind, each.data) for each in reversed(told))
     said = (each.session for each in payloads if isinstance(each, tasks.HandedIn) and each.result == task.result)
@@ -357,7 +355,7 @@ def _result_by(call: Call, task: Task) -> str | None:
 
 def _reverted(call: Call, task: Task) -> str | None:
     """Return the merge that took the work of a task out of main again, None if it is there."""
-    last = call.tx.last_merge(task.id) if task.status is Status.DONE else None
+    last = call.tx.last_merge(task.id)
     by = None if last is None or last.state is not merges.MergeState.REVERTED else reverted_by(call, last)
     return None if by is None else by.id
 
@@ -374,13 +372,10 @@ def _computed(task: Task) -> dict[str, Any]:
     }
 
 
-def _until(call: Call, task: Task) -> float | None:
-    if task.status is not Status.DOING or task.session is None or task.session == sessions.OWNER:
-        return None
-    session = call.known(task.session)
+def _until(call: Call, holder: str) -> float | None:
     config = call.context.config
-    ttl = claim_ttl(session.kind, outside=config.board.claim_ttl, run=config.sessions.dead_after)
-    pulse = call.context.pulses.seen(of_session(task.session))
+    ttl = claim_ttl(call.known(holder).kind, outside=config.board.claim_ttl, run=config.sessions.dead_after)
+    pulse = call.context.pulses.seen(of_session(holder))
     return None if ttl is None or pulse is None else pulse.seen + ttl
 
 
@@ -403,43 +398,24 @@ def _held(call: Call, task_id: str, asked: Held, *, person: bool = False) -> tup
     return task, holder
 
 
-def _cool(call: Call) -> float:
-    """Return the seconds of quiet that cool a file, also while no daemon is there to say that it has."""
-    return call.context.config.overlap.cool_minutes * 60
-
-
 def first_that_suits(
-    tx: Tx,
-    session: sessions.Session,
-    overlap: bool,
-    cool: float = hot_files.FOREVER,
-    *,
-    fits: Callable[[Task], bool] | None = None,
+    call: Call, session: sessions.Session, *, overlap: bool = False, fits: Callable[[Task], bool] | None = None
 ) -> Task | None:
     """Return the first task in line that suits a session; one that would collide with a task at work is passed over.
 
-    `fits` says which may be taken at all.
+    `fits` says which may be taken at all; without it any may be.
     """
-    lanes = scheduling.waiting_lines(session)
-    first = _first_in_line(tx, lanes, fits)
+    tx, lanes = call.tx, scheduling.waiting_lines(session)
+    heads = [task for lane in lanes if (task := next(filter(fits, _lane(tx, lane)), None)) is not None]
+    first = min(heads, key=scheduling.hand_out_key, default=None)
     if first is None or first.overlap or overlap:
         return first
-    crowd = hot_files.crowd(tx, cool)
-    if not first.scope and crowd.why_wait(first) is None:
+    crowd = hot_files.crowd(call)
+    if not first.scope and crowd.in_the_way(first) is None:
         return first
     tx.take_time()
-    line = heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.hand_out_key)
-    free = (task for task in line if crowd.why_wait(task) is None and (fits is None or fits(task)))
-    return _first_apart(tx, session, free)
-
-
-def _first_in_line(tx: Tx, lanes: Sequence[str], fits: Callable[[Task], bool] | None) -> Task | None:
-    """Return the first task of all lanes, whatever it would collide with."""
-    if fits is None:
-        heads = [task for lane in lanes for task in tx.waiting(lane, 1)]
-    else:
-        heads = [task for lane in lanes if (task := next(filter(fits, _lane(tx, lane)), None)) is not None]
-    return min(heads, key=scheduling.hand_out_key, default=None)
+    line = filter(fits, heapq.merge(*(_lane(tx, lane) for lane in lanes), key=scheduling.hand_out_key))
+    return _first_apart(tx, session, (task for task in line if crowd.in_the_way(task) is None))
 
 
 def _first_apart(tx: Tx, session: sessions.Session, line: Iterable[Task]) -> Task | None:
@@ -459,7 +435,7 @@ def _first_apart(tx: Tx, session: sessions.Session, line: Iterable[Task]) -> Tas
 
 
 def _lane(tx: Tx, lane: str) -> Iterator[Task]:
-    offset, size = 0, 8
+    offset, size = 0, 1  # most often the first is taken
     while page := tx.waiting(lane, size, offset):
         yield from page
         if len(page) < size:

@@ -101,7 +101,7 @@ class Look:
         if session.kind is SessionKind.RUN:
             found = first_suited(self.call, session)
         else:
-            found = first_that_suits(self.call.tx, session, False, self.call.context.config.overlap.cool_minutes * 60)
+            found = first_that_suits(self.call, session)
         first = None if found is None else found.id
         if f"s:{session.name}" not in self.lanes:
             self._firsts[alike] = first
@@ -156,7 +156,7 @@ class Look:
 
     @cached_property
     def _crowd(self) -> hot_files.Crowd:
-        return hot_files.crowd(self.call.tx, self.call.context.config.overlap.cool_minutes * 60)
+        return hot_files.crowd(self.call)
 
     def _meets(self, task: Task) -> Task | None:
         """Return the task at work that may write the same files; many tasks may have the same scope."""

@@ -96,7 +96,7 @@ def _aside(call: Call) -> tuple[float, float]:
     for run in call.tx.open_runs():
         if run.money is None and run.tokens is None:
             continue
-        cost, used = call.tx.used_by_run(run.id)
+        cost, used, _ = call.tx.spent("run", run.id)
         money += max((run.money or 0.0) - cost, 0.0)
         tokens += max((run.tokens or 0) - used, 0.0)
     return money, tokens

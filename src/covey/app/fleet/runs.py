@@ -145,8 +145,8 @@ def first_suited(call: Call, session: Session) -> Task | None:
     """Return the first task in line that a session may run."""
     run = runs_of(call, session)
     if run is Runs.NOTHING:
-        return first_that_suits(call.tx, session, False)
-    return first_that_suits(call.tx, session, False, fits=lambda task: why_no_script(call, task, (run,)) is None)
+        return first_that_suits(call, session)
+    return first_that_suits(call, session, fits=lambda task: why_no_script(call, task, (run,)) is None)
 
 
 _NO_SCRIPT = {

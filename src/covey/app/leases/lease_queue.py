@@ -159,7 +159,7 @@ def follow(call: Call, before: Task, after: Task) -> None:
     if had is not None and had != has:
         over = Expired(_why_over(after))
         end_all(call, [(lease, over) for lease in _tied(call, after) if lease.holder == had], COVEY)
-    if after.status is Status.DOING and (had != has or before.scope != after.scope):
+    if after.status is Status.DOING and (before.scope != after.scope or (had != has and after.scope)):
         _hold_scope(call, after)
 
 

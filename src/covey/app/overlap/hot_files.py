@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import field
 
+from covey.app.context import Call
 from covey.core import overlaps
 from covey.core.board import scheduling
 from covey.core.board.tasks import Status, Task
@@ -14,7 +14,6 @@ from covey.core.leases.leases import LeaseState
 from covey.store.tx import Tx
 from covey.values import dataclass
 
-FOREVER = math.inf
 LOOKED_AT = 500
 """How many tasks at work have their texts read; there are more only where sessions take any number and end none."""
 MOST_HOT = 50
@@ -30,11 +29,6 @@ class Crowd:
     known: dict[str, frozenset[str]] = field(default_factory=dict)
     """For each hot file the tasks that wrote it on a branch that is open, or hold it by a lease."""
     _busy: dict[str, list[Task]] | None = None
-
-    def why_wait(self, task: Task) -> str | None:
-        """Return in one sentence why a task does not start now, or None if it may."""
-        found = self.in_the_way(task)
-        return None if found is None else scheduling.why_wait(task, found[0], [found[1]])
 
     def in_the_way(self, task: Task) -> tuple[str, Task] | None:
         """Return the hot file that a task is on and who is not through with it, None if it may start."""
@@ -59,8 +53,12 @@ class Crowd:
         return self._busy
 
 
-def crowd(tx: Tx, cool: float) -> Crowd:
-    """Return who is at work on hot files; where none is hot that costs one look at a table that is all but empty."""
+def crowd(call: Call) -> Crowd:
+    """Return who is at work on hot files; where none is hot that costs one look at a table that is all but empty.
+
+    One that was quiet for long enough has cooled, also while no daemon is there to say so.
+    """
+    tx, cool = call.tx, call.context.config.overlap.cool_minutes * 60
     files = sorted(tx.hot_files(), key=lambda file: -file.collisions)
     paths = sorted([file.path for file in files if overlaps.is_hot(file, tx.now, cool)][:MOST_HOT])
     return Crowd(tx, _known(tx, paths) if paths else {})

@@ -98,11 +98,8 @@ def is_on(task: Task, body: str, path: str, known: Collection[str]) -> bool:
     return names(task.title, path) or names(body, path)
 
 
-def why_wait(task: Task, path: str, others: Iterable[Task]) -> str | None:
-    """Return in one sentence why a task on a hot file does not start now, or None if it may."""
-    other = not_through(task, others)
-    if other is None:
-        return None
+def why_wait(task: Task, path: str, other: Task) -> str:
+    """Return in one sentence why a task on a hot file does not start now: another is not through with that."""
     return f"{task.id} is on {path}, where tasks collide again and again, and {other.id} is not through with it."
 
 

@@ -435,52 +435,40 @@ else:
         return after
 
 
+_UNHELD = {"session": None, "claimed": None}
+
+
 def apply(task: Task, event: Event, at: float, by: str) -> Task:
     """Return the task as it is after `event`. Never refuses."""
+    changes: dict[str, Any] = {}  # where nothing is said, what it waits for is counted elsewhere
     match event:
         case Added():
             return add(task.id, task.ordinal, event, at, by)
         case Moved(rank, priority):
             return _with(task, rank=rank, priority=task.priority if priority is None else priority)
-        case _:
-            return _with(task, **_changes(task, event, at, by), updated=at)
-
-
-_UNHELD = {"session": None, "claimed": None}
-
-
-def _changes(task: Task, event: Event, at: float, by: str) -> dict[str, object]:
-    """Return the fields that an event changes, by their names."""
-    match event:
         case Edited():
-            return _edited(task, event, at, by)
+            changes = _edited(task, event, at, by)
         case Claimed(session, fence):
-            claim = {"session": session, "fence": fence, "claimed": at}
-            return {"status": Status.DOING, **claim, "front": None, "reason": None}
-        case HandedIn():
-            return _handed_in(task, event, at)
+            changes = {"session": session, "fence": fence, "claimed": at, "front": None, "reason": None}
+            changes["status"] = Status.DOING
+        case HandedIn(to=to, result=result):
+            changes = {"status": to, "commit": event.commit, "ended": at if to is Status.DONE else None}
+            changes["result"] = task.result if result is None else result
         case Approved():
-            return {"status": Status.MERGING, "reason": None}
+            changes = {"status": Status.MERGING, "reason": None}
         case Held(why):
-            return {"status": Status.REVIEW, "reason": why}
+            changes = {"status": Status.REVIEW, "reason": why}
         case Released():
-            return _released(task, event, at)
+            changes = _released(task, event, at)
         case Rejected():
-            return _rejected(task, event, at, by)
+            changes = _rejected(task, event, at, by)
         case Blocked(reason):
-            return {"status": Status.BLOCKED, **_UNHELD, "reason": reason}
+            changes = {"status": Status.BLOCKED, **_UNHELD, "reason": reason}
         case Dropped(reason):
-            return {"status": Status.DROPPED, **_UNHELD, "front": None, "reason": reason or None, "ended": at}
+            changes = {"status": Status.DROPPED, **_UNHELD, "front": None, "reason": reason or None, "ended": at}
         case Done(_, commit):
-            return {"status": Status.DONE, "front": None, "commit": commit or task.commit, "ended": at}
-        case _:
-            return {}  # what it waits for is counted elsewhere
-
-
-def _handed_in(task: Task, event: HandedIn, at: float) -> dict[str, object]:
-    result = task.result if event.result is None else event.result
-    ended = at if event.to is Status.DONE else None
-    return {"status": event.to, "result": result, "commit": event.commit, "ended": ended}
+            changes = {"status": Status.DONE, "front": None, "commit": commit or task.commit, "ended": at}
+    return _with(task, **changes, updated=at)
 
 
 def _released(task: Task, event: Released, at: float) -> dict[str, object]:

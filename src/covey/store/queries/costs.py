@@ -89,10 +89,11 @@ class Costs(Transaction):
         clause, values = _filter(since, until, task, session, "unpriced > 0")
         return self.column(f"SELECT DISTINCT model FROM spends {clause}ORDER BY 1", values)
 
-    def used_by_run(self, run: str) -> tuple[float, int]:
-        """Return the dollars and the tokens that a run has used."""
-        found = self.db.rows(f"SELECT sum(cost), sum({_TOKENS}) FROM spends WHERE run = ?", (run,))[0]
-        return found[0] or 0.0, found[1] or 0
+    def spent(self, column: Literal["task", "run"], name: str) -> tuple[float, int, int]:
+        """Return the dollars of a task or a run, its tokens, and how many of these have no price."""
+        sql = f"SELECT sum(cost), sum({_TOKENS}), sum(unpriced) FROM spends WHERE {column} = ?"
+        cost, tokens, unpriced = self.db.rows(sql, (name,))[0]
+        return round(cost or 0.0, DOLLAR_DECIMALS), tokens or 0, unpriced or 0
 
     def reserved_without_price(
         self, *, task: str | None = None, session: str | None = None, day: str | None = None
