@@ -285,7 +285,7 @@ class Talk(Asking):
 
     @invariant()
     def nothing_is_granted_twice(self) -> None:
-        live = self.world.store.read(lambda tx: tx.live_leases())
+        live = self.world.store.read(lambda tx: tx.leases_in(leases.LeaseState.LIVE))
         for one in live:
             wish = leases.Taken(holder=one.holder, resources=one.resources, shared=one.shared)
             assert not leases.meets(wish, live)

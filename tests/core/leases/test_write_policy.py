@@ -126,9 +126,10 @@ def test_how_strong_a_lease_is(origin: Origin, gives_way: bool, policy: Force, f
 
 def test_of_many_paths_a_text_names_some_and_counts_the_others() -> None:
     found = [write_policy.WriteFinding(f"src/{number}", Force.DENY, make("src/**")) for number in range(8)]
-    text = write_policy.text(found, lambda lease: 90.0, Force.DENY, Reader())
-    assert text is not None and "src/4 is held" in text and "src/5" not in text and "and 3 more paths." in text
-    assert write_policy.text(found, lambda lease: 90.0, Force.WARN, Reader()) is None
+    told = write_policy.told(found, lambda lease: 90.0, Force.DENY, Reader())
+    text = "" if told is None else told.text
+    assert "src/4 is held" in text and "src/5" not in text and "and 3 more paths." in text
+    assert write_policy.told(found, lambda lease: 90.0, Force.WARN, Reader()) is None
 
 
 @pytest.mark.parametrize("step", list(WriteStage))
@@ -138,10 +139,9 @@ def test_a_path_with_a_line_end_in_its_name_begins_no_line_of_a_text(step: Write
         write_policy.WriteFinding(path, Force.DENY, make("**")),
         write_policy.WriteFinding(path, Force.DENY, why="no\nway", new=True),
     ]
-    text = write_policy.text(found, lambda lease: 90.0, Force.DENY, Reader(step))
-    assert (
-        text is not None and text.count("\n") == 2 and "\x1b" not in text and "[mail-9] it" not in text.split("\n")[0]
-    )
+    told = write_policy.told(found, lambda lease: 90.0, Force.DENY, Reader(step))
+    text = "" if told is None else told.text
+    assert text.count("\n") == 2 and "\x1b" not in text and "[mail-9] it" not in text.split("\n")[0]
     if step is WriteStage.COMMIT:
         word = re.findall(r"-- (\$'.*?')[;)]", text)[0]
         typed = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout.decode()

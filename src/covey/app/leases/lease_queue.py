@@ -306,7 +306,7 @@ def _waits(call: Call, starts: Sequence[Waiter]) -> Waits:
 
 def _waiting(call: Call, who: Waiter) -> list[Lease]:
     """Return the leases for which a session, or one command of it, stands still."""
-    waiting = call.tx.waiting_leases(who.holder)
+    waiting = call.tx.leases_in(LeaseState.WAITING, who.holder)
     if who.lease:
         return [lease for lease in waiting if who.lease in (lease.id, *lease.within)]
     # What came with a task holds nobody up.
@@ -353,6 +353,6 @@ def _tell_victim(call: Call, lease: Lease, story: str) -> None:
 
 
 def _holdings(call: Call, lease: Lease) -> str:
-    held = sorted(call.tx.live_leases(lease.holder), key=lambda each: each.origin is not Origin.HAND)
+    held = sorted(call.tx.leases_in(LeaseState.LIVE, lease.holder), key=lambda each: each.origin is not Origin.HAND)
     me = speaker(call, lease.holder)
     return ", ".join(f"covey lease give {each.id}{me}" for each in held[:5])

@@ -23,7 +23,7 @@ from covey.store.engine.rows import decode_payload
 @verb("lease.list", "GET /api/leases", ListLeases, list[LeaseFull], may=SHARED)
 def list_leases(call: Call, asked: ListLeases) -> list[LeaseFull]:
     """List the leases in force, the oldest first; with `waiting`, those too that are waited for."""
-    found = call.tx.open_leases(asked.session) if asked.waiting else call.tx.live_leases(asked.session)
+    found = call.tx.open_leases(asked.session) if asked.waiting else call.tx.leases_in(LeaseState.LIVE, asked.session)
     return [full(call, lease) for lease in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Literal
 
 from covey.app.context import Call
@@ -95,9 +96,8 @@ def handing_in(call: Call, session: str, task: Task, writes: Sequence[Write] | N
         return why_held_back(call, task, None)
     findings = noticed(call, session, task, writes, "hand-in").findings
     outside = [each for each in findings if each.lease is None]
-    told = write_policy.told(
-        outside, lambda lease: left(call, lease), Force.DENY, _reader(call, session, WriteStage.HAND_IN)
-    )
+    reader = _reader(call, session, WriteStage.HAND_IN)
+    told = write_policy.told(outside, partial(left, call), Force.DENY, reader)
     if told is not None:
         return _held_back(task, "it changes what it may not", told)
     return why_held_back(call, task, {write.path: write for write in writes})
@@ -114,7 +114,7 @@ def why_held_back(call: Call, task: Task, writes: Mapping[str, Write] | None) ->
         return None
     found = _still_denied(call, task, writes, crossings)
     reader = _reader(call, task.session or "", WriteStage.HAND_IN)
-    told = write_policy.told(found, lambda lease: left(call, lease), Force.DENY, reader)
+    told = write_policy.told(found, partial(left, call), Force.DENY, reader)
     return None if told is None else _held_back(task, "it holds what is another's", told)
 
 
@@ -135,7 +135,7 @@ def _still_denied(
         if lease is None:
             continue
         there = writes is None or (crossing.path in writes and writes[crossing.path].written >= lease.taken)
-        if there and not write_policy.had_before(lease, own.covering(crossing.path)):
+        if there and not write_policy.before(lease, own.covering(crossing.path)):
             new = writes is not None and writes[crossing.path].new
             found.setdefault(crossing.path, WriteFinding(crossing.path, Force.DENY, lease, new=new))
     return list(found.values())
@@ -186,25 +186,21 @@ def _judge(
 ) -> tuple[WriteFinding, ...]:
     if policy is Force.OFF or not writes:
         return ()
-    near = Index(lease for lease in call.tx.leases_over(write.path for write in writes) if lease.holder != session)
-    others = list({lease.id: lease for write in writes for lease in near.covering(write.path)}.values())
-    own = {lease.id: lease for lease in call.tx.live_leases(session)} if others else {}
-    if others and task is not None:
-        own |= {lease.id: lease for lease in call.tx.leases_of_task(task.id)}
-    soft = {lease.id: gives_way(call, lease) for lease in others}
-    return tuple(
-        write_policy.judge(writes, session, task, others, list(own.values()), policy, lambda lease: soft[lease.id])
-    )
+    others = [each for each in call.tx.leases_over(write.path for write in writes) if each.holder != session]
+    own: list[Lease] = []
+    if others:
+        own = call.tx.leases_in(LeaseState.LIVE, session) + (call.tx.leases_of_task(task.id) if task else [])
+    soft = cache(partial(gives_way, call))  # of a lease that many paths meet, its task is looked up once
+    return tuple(write_policy.judge(writes, session, task, others, own, policy, soft))
 
 
 def _advice(call: Call, findings: tuple[WriteFinding, ...], session: str, step: WriteStage) -> Advice:
     if not findings:
         return Advice()
     reader = _reader(call, session, step)
-    denied, told = (
-        write_policy.text(findings, lambda lease: left(call, lease), each, reader) for each in (Force.DENY, Force.WARN)
-    )
-    return Advice(denied, told, findings)
+    told = (write_policy.told(findings, partial(left, call), each, reader) for each in (Force.DENY, Force.WARN))
+    deny, tell = (None if each is None else each.text for each in told)
+    return Advice(deny, tell, findings)
 
 
 def _reader(call: Call, session: str, step: WriteStage) -> Reader:

@@ -155,7 +155,9 @@ def judge(
     """
     if policy is Force.OFF:
         return []
-    rivals = Index(lease for lease in others if lease.holder != session and _is_live(lease) and not lease.shared)
+    rivals = Index(
+        lease for lease in others if lease.holder != session and lease.state is LeaseState.LIVE and not lease.shared
+    )
     mine = Index(lease for lease in own if is_in_force(lease))
     found: list[WriteFinding] = []
     for write in writes:
@@ -176,11 +178,11 @@ def judge(
 
 def _in_the_way(path: str, session: str, met: Sequence[Lease], held: Sequence[Lease]) -> Iterator[tuple[Lease, bool]]:
     """Yield the leases of others that come before the writer's own, and whether the writer has given its own back."""
-    firm = any(_is_live(each) and each.holder == session and _plainly(each, path) for each in held)
+    firm = any(each.state is LeaseState.LIVE and each.holder == session and _plainly(each, path) for each in held)
     for lease in met:
-        before = _before(lease, held)
-        was_given = bool(before) and all(each.state is LeaseState.GIVEN for each in before)
-        is_mine = bool(before) and not was_given
+        older = before(lease, held)
+        was_given = bool(older) and all(each.state is LeaseState.GIVEN for each in older)
+        is_mine = bool(older) and not was_given
         if not is_mine and not (firm and not _plainly(lease, path)):
             yield lease, was_given
 
@@ -209,18 +211,12 @@ class Index:
         return list(found.values())
 
 
-def _is_live(lease: Lease) -> bool:
-    return lease.state is LeaseState.LIVE
+def before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
+    """Return those of one's own leases on a path, ended ones too, that are older than another's.
 
-
-def _before(lease: Lease, own: Iterable[Lease]) -> list[Lease]:
-    """Return those of one's own leases that are older than another's: who had a path before keeps what it wrote."""
+    Who had a path before keeps what it wrote.
+    """
     return [mine for mine in own if mine.taken <= lease.taken]
-
-
-def had_before(lease: Lease, own: Iterable[Lease]) -> bool:
-    """Say whether one of one's own leases on a path, also one that has ended, is older than another's."""
-    return bool(_before(lease, own))
 
 
 def is_in_force(lease: Lease) -> bool:
@@ -245,12 +241,6 @@ def literal(path: str) -> str:
     """Return a path as a resource that covers just it."""
     plain = "".join(f"\\{character}" if character in "*?[]\\" else character for character in path)
     return plain if leases.is_path(plain) else f"./{plain}"  # a:b would be the name of a resource
-
-
-def text(findings: Sequence[WriteFinding], left: Callable[[Lease], float], force: Force, reader: Reader) -> str | None:
-    """Return as one text what a writer is told of findings that warn, or of those that deny; None if there are none."""
-    found = told(findings, left, force, reader)
-    return None if found is None else found.text
 
 
 def told(

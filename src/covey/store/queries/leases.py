@@ -10,6 +10,7 @@ from covey.store.engine.transaction import AMONG, Transaction, among, where
 
 MAX_PATHS_ASKED_EACH = 100
 """Above this many paths, all leases are read instead of those that each path could meet."""
+OPEN = (leases.LeaseState.LIVE, leases.LeaseState.WAITING)
 
 
 class Leases(Transaction):
@@ -26,33 +27,30 @@ class Leases(Transaction):
             return []
         paths = [leases.index(each) for each in wanted if leases.is_path(each) or each == leases.REPO]
         names = [leases.index(each) for each in wanted if not leases.is_path(each) and each != leases.REPO]
-        found = self._leases_found([*_beginnings(paths), *names])
-        for path in paths:
-            below = "SELECT lease FROM lease_resources WHERE found >= ? AND found < ?"
-            found.update(self.column(below, (path, _beyond(path))))
-        return self._leases(found)
+        texts = [*_beginnings(paths), *names]
+        sql = "SELECT lease FROM lease_resources WHERE found >= ? AND found < ?"
+        below = [lease for path in paths for lease in self.column(sql, (path, _beyond(path)))]
+        return self._leases_with(f"found IN {AMONG} OR lease IN {AMONG}", among(texts), among(below))
 
     def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
         """Return every lease, live or waited for, that could cover one of these paths, the oldest first."""
         texts = sorted(f"/{path.casefold()}" for path in paths)
         if len(texts) > MAX_PATHS_ASKED_EACH:  # fewer leases than beginnings of paths
             found = self.db.rows("SELECT lease, found FROM lease_resources WHERE found >= '/' AND found < '0'")
-            return self._leases({lease for lease, text in found if _begins_one(text, texts)})
-        return self._leases(self._leases_found(_beginnings(texts)))
+            names = [lease for lease, text in found if _begins_one(text, texts)]
+            return self._leases_with(f"lease IN {AMONG}", among(names))
+        return self._leases_with(f"found IN {AMONG}", among(_beginnings(texts)))
 
-    def _leases_found(self, texts: Iterable[str]) -> set[str]:
-        return set(self.column(f"SELECT lease FROM lease_resources WHERE found IN {AMONG}", (among(texts),)))
+    def _leases_with(self, term: str, *values: str) -> list[leases.Lease]:
+        """Return the leases that have such a resource, the oldest first."""
+        where = f"WHERE id IN (SELECT lease FROM lease_resources WHERE {term}) ORDER BY fence"
+        return self.find(leases.Lease, where, values)
 
-    def _leases(self, lease_ids: Iterable[str]) -> list[leases.Lease]:
-        return sorted(self.find_among(leases.Lease, "id", lease_ids), key=lambda lease: lease.fence)
-
-    def live_leases(self, holder: str | None = None) -> list[leases.Lease]:
-        """Return the leases in force, the oldest first."""
-        return self._leases_in(leases.LeaseState.LIVE, holder)
-
-    def waiting_leases(self, holder: str | None = None) -> list[leases.Lease]:
-        """Return the leases that are waited for, the first in line first."""
-        return self._leases_in(leases.LeaseState.WAITING, holder)
+    def leases_in(self, state: leases.LeaseState, holder: str | None = None) -> list[leases.Lease]:
+        """Return the leases in a state, the oldest first."""
+        # The state stands in the statement, since only then its own index is used, and not the whole table read.
+        clause, values = where([("holder = ?", holder)], f"state = '{state}'")
+        return self.find(leases.Lease, f"{clause}ORDER BY fence", values)
 
     def count_live_leases(self) -> int:
         """Return how many leases are in force."""
@@ -65,22 +63,13 @@ class Leases(Transaction):
 
     def lessees(self) -> set[str]:
         """Return who holds a lease, or waits for one."""
-        states = (leases.LeaseState.LIVE, leases.LeaseState.WAITING)
-        return {
-            holder
-            for state in states
-            for (holder,) in self.db.rows(f"SELECT DISTINCT holder FROM leases WHERE state = '{state}'")
-        }
+        sql = "SELECT DISTINCT holder FROM leases WHERE state = '{}'"  # a state each, for its own index
+        return {holder for state in OPEN for holder in self.column(sql.format(state))}
 
     def open_leases(self, holder: str | None = None) -> list[leases.Lease]:
         """Return the leases in force and those that are waited for, the oldest first."""
-        both = [*self.live_leases(holder), *self.waiting_leases(holder)]
+        both = [lease for state in OPEN for lease in self.leases_in(state, holder)]
         return sorted(both, key=lambda lease: lease.fence)
-
-    def _leases_in(self, state: leases.LeaseState, holder: str | None) -> list[leases.Lease]:
-        # The state stands in the statement, since only then its own index is used, and not the whole table read.
-        clause, values = where([("holder = ?", holder)], f"state = '{state}'")
-        return self.find(leases.Lease, f"{clause}ORDER BY fence", values)
 
     def leases_of_task(self, task: str) -> list[leases.Lease]:
         """Return the leases for a task, ended ones too, the oldest first."""
