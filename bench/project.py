@@ -21,8 +21,7 @@ from covey.app.app import App, Request
 from covey.app.clock import SystemClock
 from covey.app.context import Context, Principal
 from covey.app.fleet.heartbeats import Pulses
-from covey.app.shapes.board.claims import Claim
-from covey.app.shapes.board.tasks import AddTask
+from covey.app.shapes.board import AddTask, Claim
 from covey.app.shapes.leases import TakeLease
 from covey.app.verbs import VERBS
 from covey.git import project as projects

@@ -12,7 +12,7 @@ import pytest
 
 from covey.app.clock import SystemClock
 from covey.app.fleet.live import Basis
-from covey.app.shapes.board.waits import WaitsNow
+from covey.app.shapes.board import WaitsNow
 from covey.app.shapes.costs import SpentToday
 from covey.errors import CoveyError, Unavailable
 from covey.loops.fleet.fleet_memory import FleetMemory

@@ -19,7 +19,7 @@ from covey.app.leases import write_check
 from covey.app.merging.queue_records import end_gate, journal, note_flakes, pushed, put, start_gate
 from covey.app.overlap import overlaps
 from covey.app.people import devices, proposals, questions
-from covey.app.shapes.board.tasks import EditTask
+from covey.app.shapes.board import EditTask
 from covey.app.verbs import VERBS, decode
 from covey.config import Config
 from covey.core.costs import spending

@@ -10,7 +10,7 @@ from covey.app.context import Call
 from covey.app.costs.costs import nothing_spent, today
 from covey.app.fleet.sessions import list_sessions
 from covey.app.people.mail import letters
-from covey.app.shapes.board.waits import LaneWait, SessionWait
+from covey.app.shapes.board import LaneWait, SessionWait
 from covey.app.shapes.costs import SpentToday
 from covey.app.shapes.fleet import SessionFull
 from covey.app.shapes.forms import Nothing

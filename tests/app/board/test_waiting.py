@@ -17,7 +17,7 @@ from covey.app.board import task_verbs
 from covey.app.board.waiting import Look
 from covey.app.context import Call
 from covey.app.fleet import runs
-from covey.app.shapes.board.claims import Claim
+from covey.app.shapes.board import Claim
 from covey.config import AgentSettings, Board, Budget, Config, Merge
 from covey.core.board import waiting, waiting_words
 from covey.core.board.waiting import Cause

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from covey.app.context import Call
-from covey.app.shapes.board.claims import Held
+from covey.app.shapes.board import Held
 from covey.app.verbs import VERBS, Verb, decode
 from covey.core.merging import gates
 from covey.core.people.rights import Asker, May, Rights

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from covey.app.shapes.board.tasks import AddTask, EditTask, TaskFull
+from covey.app.shapes.board import AddTask, EditTask, TaskFull
 from covey.cli.board.task import CLEARS, FIELDS
 from covey.core.board import tasks
 from covey.core.board.tasks import Edited, TaskSpec

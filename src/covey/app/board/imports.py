@@ -8,8 +8,7 @@ from covey.app.board.requests import as_edited, as_needs, check_edit
 from covey.app.board.task_changes import change
 from covey.app.board.task_verbs import add_task
 from covey.app.context import Call
-from covey.app.shapes.board.imports import ImportAnswer, ImportedTask, ImportTasks
-from covey.app.shapes.board.tasks import AddTask, EditTask
+from covey.app.shapes.board import AddTask, EditTask, ImportAnswer, ImportedTask, ImportTasks
 from covey.app.verbs import verb
 from covey.core import ids
 from covey.core.board import tasks

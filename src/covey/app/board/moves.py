@@ -8,7 +8,7 @@ from covey.app.board.requests import check_edit
 from covey.app.board.task_changes import change
 from covey.app.board.task_verbs import edit_task, full, row
 from covey.app.context import Call, find
-from covey.app.shapes.board.tasks import BulkTasks, MoveTask, TaskFull, TaskRow
+from covey.app.shapes.board import BulkTasks, MoveTask, TaskFull, TaskRow
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.board import ranking, tasks

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from covey.app.context import Call, find
-from covey.app.shapes.board.tasks import AddTask, EditTask
+from covey.app.shapes.board import AddTask, EditTask
 from covey.core import globs
 from covey.core.board import scheduling, tasks
 from covey.core.board.needs import Need, Policy, find_cycle

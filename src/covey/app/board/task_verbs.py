@@ -29,8 +29,20 @@ from covey.app.overlap import hot_files
 from covey.app.people import session_limits
 from covey.app.people.mail import tell
 from covey.app.people.ownership import look_at_files
-from covey.app.shapes.board.claims import Block, Claim, HandIn, Held, Release
-from covey.app.shapes.board.tasks import AddTask, Deps, Edge, EditTask, ListTasks, TaskFull, TaskRow
+from covey.app.shapes.board import (
+    AddTask,
+    Block,
+    Claim,
+    Deps,
+    Edge,
+    EditTask,
+    HandIn,
+    Held,
+    ListTasks,
+    Release,
+    TaskFull,
+    TaskRow,
+)
 from covey.app.shapes.forms import Nothing, Perhaps
 from covey.app.verbs import Page, verb
 from covey.core import ids, quotes

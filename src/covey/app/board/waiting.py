@@ -14,8 +14,7 @@ from covey.app.costs.reservations import Refusal, day_at
 from covey.app.fleet.runs import first_suited, may_begin, no_budget
 from covey.app.fleet.script_tasks import Runs, runs, why_no_script
 from covey.app.overlap import hot_files
-from covey.app.shapes.board.tasks import ListTasks
-from covey.app.shapes.board.waits import LaneWait, SessionWait, TaskShown, TaskWait, Told, Wait, Waits, WaitsNow
+from covey.app.shapes.board import LaneWait, ListTasks, SessionWait, TaskShown, TaskWait, Told, Wait, Waits, WaitsNow
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.board import scheduling, waiting, waiting_words

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from covey.app.board.waiting import Look
 from covey.app.context import Call
 from covey.app.costs.costs import today
-from covey.app.shapes.board.waits import Told, WaitsNow
+from covey.app.shapes.board import Told, WaitsNow
 from covey.app.shapes.costs import SpentToday
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb

@@ -7,7 +7,7 @@ from covey.app.fleet.heartbeats import of_lease
 from covey.app.leases.lease_queue import end_all, enter, in_the_way, left, room, untie, until
 from covey.app.people import session_limits
 from covey.app.people.ownership import look_at_leases
-from covey.app.shapes.board.claims import Held
+from covey.app.shapes.board import Held
 from covey.app.shapes.forms import Nothing
 from covey.app.shapes.leases import LeaseFull, ListLeases, TakeLease
 from covey.app.verbs import verb

@@ -10,7 +10,7 @@ from covey.app.merging.merge_lookup import approver, find_merge, reverted_by, wa
 from covey.app.merging.merge_reasons import because, line_of, look
 from covey.app.merging.reverts import settle
 from covey.app.merging.sendback import free_if_author_gone as free_if_author_gone
-from covey.app.shapes.board.tasks import AddTask
+from covey.app.shapes.board import AddTask
 from covey.app.shapes.costs import spent as spent_fields
 from covey.app.shapes.forms import Because, Nothing, Perhaps
 from covey.app.shapes.merging.gates import GateRow, LandingRow

@@ -7,7 +7,7 @@ from covey.app.board.task_verbs import add_task
 from covey.app.board.tries import hand_in_change
 from covey.app.context import Call, find
 from covey.app.merging.merge_lookup import find_merge, is_live
-from covey.app.shapes.board.tasks import AddTask
+from covey.app.shapes.board import AddTask
 from covey.app.shapes.merging.merges import MergeRow, Revert
 from covey.app.verbs import verb
 from covey.core.board import tasks

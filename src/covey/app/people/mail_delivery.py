@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from covey.app.board.task_verbs import add_task
 from covey.app.context import Call
 from covey.app.people.mail import letters, note, reads
-from covey.app.shapes.board.tasks import AddTask
+from covey.app.shapes.board import AddTask
 from covey.core.board.tasks import ENDED, Kind, Task
 from covey.core.fleet import runs
 from covey.core.fleet.sessions import COVEY, Session, SessionKind

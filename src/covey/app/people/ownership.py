@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from covey.app.board.requests import as_globs, is_within
 from covey.app.context import Call, find
-from covey.app.shapes.board.claims import Held
-from covey.app.shapes.board.tasks import AddTask, EditTask
+from covey.app.shapes.board import AddTask, EditTask, Held
 from covey.app.shapes.leases import TakeLease
 from covey.app.verbs import Verb
 from covey.core import globs

@@ -10,8 +10,7 @@ from msgspec import NODEFAULT, Raw, Struct, structs
 
 from covey.app.context import Call, Principal
 from covey.app.people.mail import tell
-from covey.app.shapes.board.imports import ImportTasks
-from covey.app.shapes.board.tasks import AddTask, BulkTasks, EditTask
+from covey.app.shapes.board import AddTask, BulkTasks, EditTask, ImportTasks
 from covey.app.shapes.forms import Answered, Asked, Json, Limit, Nothing, Perhaps
 from covey.app.shapes.leases import TakeLease
 from covey.app.verbs import VERBS, Verb, decode, verb

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from covey.app.history.log import EventRow
-from covey.app.shapes.board.waits import SessionWait
+from covey.app.shapes.board import SessionWait
 from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, form
 from covey.core.fleet import runs, sessions
 from covey.core.people.permits import PermissionLevel

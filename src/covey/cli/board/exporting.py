@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import NODEFAULT, structs
 
-from covey.app.shapes.board.tasks import AddTask
+from covey.app.shapes.board import AddTask
 from covey.cli.board.task_sources import Board, full_key, local_key, name_of
 from covey.cli.frame.client import Client, Json
 from covey.cli.frame.output import ProgressLine, compact, nested, prose

@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import msgspec
 
-from covey.app.shapes.board.imports import ImportedTask
+from covey.app.shapes.board import ImportedTask
 from covey.app.verbs import explain
 from covey.cli.frame.client import Json
 from covey.core import globs, texts

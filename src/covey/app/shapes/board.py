@@ -1,4 +1,4 @@
-"""What is asked and answered about the tasks of the board."""
+"""What is asked and answered about the board: its tasks, who takes them, their import, and why they wait."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from msgspec.structs import force_setattr
 
 from covey.app.shapes.forms import (
     Answered,
+    As,
     Asked,
     Body,
+    Branch,
     Checks,
+    Commit,
+    Fence,
     Globs,
+    Key,
     Limit,
     Line,
     Money,
@@ -30,6 +35,7 @@ from covey.app.shapes.forms import (
 )
 from covey.core.board import tasks
 from covey.core.board.needs import Policy
+from covey.core.board.waiting import Cause
 
 _FORMS = {str: Line, int: Priority, float: Money, tuple[str, ...]: Annotated[tuple[Line, ...], Meta(max_length=50)]}
 """What a field has to look like that the core keeps in such a type, if the request does not write it out."""
@@ -213,3 +219,133 @@ class Deps(Struct, frozen=True):
     needed_by: list[Edge]
     parent: str | None
     children: list[str]
+
+
+# Taking a task, and giving it back
+
+
+class Claim(As, frozen=True, kw_only=True):
+    """Who claims; `overlap` goes on although another task may write the same files."""
+
+    overlap: bool = False
+
+
+class Held(As, frozen=True, kw_only=True):
+    """Whose claim, under which fence."""
+
+    fence: Fence | None = None
+
+
+class HandIn(Held, frozen=True, kw_only=True):
+    """The work that is handed in: a commit on its branch, and the text of a result."""
+
+    result: Body | None = None
+    commit: Commit | None = None
+    branch: Branch | None = None
+
+
+class Release(Held, frozen=True, kw_only=True):
+    """Why the task goes back, if anything went wrong."""
+
+    reason: Line | None = None
+
+
+class Block(Held, frozen=True, kw_only=True):
+    """What a person has to decide."""
+
+    reason: Line
+
+
+# Imports
+
+Keys = Annotated[list[Key], Meta(max_length=500)]
+
+
+class ImportedTask(EditTask, frozen=True, kw_only=True):
+    """A task of an import; `key` makes it the same task next time, needs may name keys, what is left out stays."""
+
+    key: Key
+    title: Title
+    needs: Keys | UnsetType = UNSET
+    needs_any: Keys | UnsetType = UNSET
+    parent: Key | UnsetType | None = UNSET
+
+
+class ImportTasks(Asked, frozen=True, kw_only=True):
+    """A part of an import."""
+
+    tasks: Annotated[list[ImportedTask], Meta(min_length=1, max_length=1000)]
+
+
+class ImportAnswer(Struct, frozen=True):
+    """What an import did: the ids by key."""
+
+    added: dict[str, str]
+    updated: dict[str, str]
+    unchanged: dict[str, str]
+
+
+# Why nothing happens
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """Why a task waits, or a session idles: its cause, a sentence, until when if that is known, and what to do.
+
+    `person`: only a person can change it; `command`: how, empty if there is nothing to do but wait.
+    """
+
+    cause: Cause
+    text: str
+    until: float | None
+    person: bool
+    command: str
+
+
+class TaskWait(Wait, frozen=True, kw_only=True):
+    """Why one task waits."""
+
+    task: str
+
+
+class SessionWait(Wait, frozen=True, kw_only=True):
+    """Why one session is not at work."""
+
+    session: str
+
+
+class LaneWait(Wait, frozen=True, kw_only=True):
+    """Why the tasks of some lanes wait: how many, since when, the first of them, and the sessions that it is about."""
+
+    lanes: list[str]
+    count: int
+    since: float
+    tasks: list[str]
+    sessions: list[str]
+
+
+class Waits(Struct, frozen=True, kw_only=True):
+    """Why nothing happens: the tasks of a page of the board that wait, all that are ready by lane, idle sessions."""
+
+    tasks: list[TaskWait]
+    lanes: list[LaneWait]
+    sessions: list[SessionWait]
+
+
+class Told(Struct, frozen=True):
+    """A sentence that says why something waits, and until when if that is known."""
+
+    text: str
+    until: float | None
+
+
+class WaitsNow(Struct, frozen=True):
+    """Why tasks that are ready wait: in the largest lanes, and in other words for some tasks near their heads."""
+
+    lanes: dict[str, Told]
+    tasks: dict[str, Told]
+
+
+class TaskShown(TaskFull, frozen=True, kw_only=True):
+    """A task whole, with why it waits, null if it does not; a session is not told that of the others."""
+
+    waits: Wait | None
