@@ -451,9 +451,8 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
         case Claimed(session, fence):
             changes = {"session": session, "fence": fence, "claimed": at, "front": None, "reason": None}
             changes["status"] = Status.DOING
-        case HandedIn(to=to, result=result):
-            changes = {"status": to, "commit": event.commit, "ended": at if to is Status.DONE else None}
-            changes["result"] = task.result if result is None else result
+        case HandedIn():
+            changes = _handed_in(task, event, at)
         case Approved():
             changes = {"status": Status.MERGING, "reason": None}
         case Held(why):
@@ -469,6 +468,12 @@ def apply(task: Task, event: Event, at: float, by: str) -> Task:
         case Done(_, commit):
             changes = {"status": Status.DONE, "front": None, "commit": commit or task.commit, "ended": at}
     return _with(task, **changes, updated=at)
+
+
+def _handed_in(task: Task, event: HandedIn, at: float) -> dict[str, object]:
+    result = task.result if event.result is None else event.result
+    ended = at if event.to is Status.DONE else None
+    return {"status": event.to, "result": result, "commit": event.commit, "ended": ended}
 
 
 def _released(task: Task, event: Released, at: float) -> dict[str, object]:
