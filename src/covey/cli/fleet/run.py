@@ -181,7 +181,8 @@ class Batch:
         with _undisturbed():
             _add(order, client, self.name, self.ids)
         self._story.ids.update(self.ids)
-        if self.ids and not _any_waits(client, self.ids):
+        shown = (client.ask("task.show", {"id": task}).value["status"] for task in self.ids)
+        if self.ids and all(status in ("done", "dropped", "blocked") for status in shown):
             return 0
         if self.ids:
             held = client.ask("task.list", fields={"status": "doing", "limit": MAX_HELD_LOOKED_AT}).value
@@ -390,12 +391,6 @@ def _is_path(word: str) -> bool:
     if word.startswith(("/", "./", "../")):
         return True
     return " " not in word and not any(each.isalpha() and not each.isupper() and not each.islower() for each in word)
-
-
-def _any_waits(client: Client, ids: list[str]) -> bool:
-    """Say whether there is anything to work on among some tasks."""
-    shown = (client.ask("task.show", {"id": task}).value for task in ids)
-    return any(task["status"] not in ("done", "dropped", "blocked") for task in shown)
 
 
 def _waits_for(busy: list[Json]) -> str:

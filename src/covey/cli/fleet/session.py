@@ -246,7 +246,8 @@ def remove(args: Namespace, client: Client) -> int:
     """Remove sessions, and wait until nothing of them is left."""
     _must_name(args)
     if args.all:
-        args.names = _removable(client, force=args.force)
+        found = [each for each in client.ask("session.list").value if each["kind"] == "run"]
+        args.names = [each["name"] for each in found if args.force or (_is_stopped(each) and not each["tasks"])]
         if not args.names:
             print("[]" if args.json else NOBODY_STOPPED)
             return 0
@@ -257,12 +258,6 @@ def remove(args: Namespace, client: Client) -> int:
         return f"Removed {name}{where}"
 
     return _bring_about(args, client, "session.remove", lambda session: False, removed, {"force": args.force})
-
-
-def _removable(client: Client, *, force: bool) -> list[str]:
-    """Return the sessions that covey runs: those that are stopped, by force all."""
-    found = [each for each in client.ask("session.list").value if each["kind"] == "run"]
-    return [each["name"] for each in found if force or (_is_stopped(each) and not each["tasks"])]
 
 
 def _is_stopped(session: Json) -> bool:

@@ -174,16 +174,6 @@ class Client:
             return bool(found)
 
         project = self.project()
-        alone = self._own_store(project)
-        from covey.store.engine.lock import held_for, taken
-
-        began = time.monotonic()
-        if not alone.take(LOCK_TIMEOUT_S, is_answered):
-            return found[0]
-        self.url = None
-        return alone.ask(question)
-
-    def _own_store(self, project: Project) -> Alone:
         if self._alone is None:
             gc.disable()  # Importing the rules makes much and throws nothing away, ...
             from covey.cli.frame.local import Alone
@@ -191,7 +181,13 @@ class Client:
             gc.freeze()  # ... nor need it be looked through when we end, which would take as long as fifteen claims.
             gc.enable()
             self._alone = Alone(project)
-        return self._alone
+        from covey.store.engine.lock import held_for, taken
+
+        began = time.monotonic()
+        if not self._alone.take(LOCK_TIMEOUT_S, is_answered):
+            return found[0]
+        self.url = None
+        return self._alone.ask(question)
 
     def _hanging(self, question: Question, lost: Lost) -> Unavailable:
         """Return what to say of a daemon that is there and does not answer."""

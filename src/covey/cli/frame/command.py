@@ -320,9 +320,8 @@ def seconds(text: str) -> float:
     return value
 
 
-def speaker(parser: Parser) -> None:
-    """Add the option that says which session a command acts for."""
-    parser.add_argument("--as", dest="session", metavar="NAME", help="act as this session (default: you, the owner)")
+speaker = option("--as", dest="session", metavar="NAME", help="act as this session (default: you, the owner)")
+"""The option that says which session a command acts for."""
 
 
 def fenced(parser: Parser) -> None:
@@ -349,21 +348,16 @@ def text_of(given: str | None, file: str | None, what: str) -> str | None:
 def contents(file: str, folder: str = "") -> str:
     """Return the text of a file as it is named from a folder; - is standard input."""
     if file == "-":
-        return _decoded(_standard_input(), "standard input")
+        import sys
+
+        if not sys.stdin:  # so it is if it was closed before we began
+            raise Invalid("Standard input is closed, so nothing can be read from it.")
+        return _decoded(sys.stdin.buffer.read(), "standard input")
     try:
         with open(os.path.join(folder, file), "rb") as opened:
             return _decoded(opened.read(), file)
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def _standard_input() -> bytes:
-    """Return all that comes from standard input."""
-    import sys
-
-    if not sys.stdin:  # so it is if it was closed before we began
-        raise Invalid("Standard input is closed, so nothing can be read from it.")
-    return sys.stdin.buffer.read()
 
 
 def _decoded(data: bytes, where: str) -> str:

@@ -122,7 +122,15 @@ class Wire:
         link = self._connected()
         try:
             link.sendall(self._head(method, target, body, key) + body)
-            return self._answer()
+            status, headers = self._status()
+            if headers.get("transfer-encoding", "").lower() == "chunked":
+                answer = b"".join(iter(self._chunk, b""))
+            else:
+                size = int(headers.get("content-length", "0"))
+                answer = _whole(self._answers.read(size), size)
+            if headers.get("connection", "").lower() == "close":
+                self.close()
+            return status, headers, answer
         except TimeoutError:  # it may have been done: only the same key makes it safe to ask again
             raise Lost(f"there was no answer within {ANSWER_TIMEOUT_S:g} s", sent=True, hangs=True) from None
         except ValueError:
@@ -159,19 +167,6 @@ class Wire:
         if not version.startswith("HTTP/1.") or not told[:3].isdigit() or "covey-version" not in headers:
             raise Lost("what answers there is not a covey daemon", sent=False)
         return int(told[:3]), headers
-
-    def _answer(self) -> tuple[int, dict[str, str], bytes]:
-        status, headers = self._status()
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            body = b""
-            while part := self._chunk():
-                body += part
-        else:
-            size = int(headers.get("content-length", "0"))
-            body = _whole(self._answers.read(size), size)
-        if headers.get("connection", "").lower() == "close":
-            self.close()
-        return status, headers, body
 
     def _line(self) -> bytes:
         return _whole(self._answers.readline()).strip()

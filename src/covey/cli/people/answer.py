@@ -40,41 +40,26 @@ def answer(args: Namespace, client: Client) -> None:
     with client:
         question = _question(args, client)
         fields = _fields(args, text, question)
-        others = _others(client, question["id"]) if args.all else []
+        asked = [row["ids"] for row in client.ask("inbox.list").value if row["kind"] == "question"] if args.all else []
         answered = client.ask("question.answer", {"id": question["id"]}, fields)
-        told = _answer_others(client, others, fields)
-    reply(args, answered, _said(answered.value, args.about) + told)
+        others = [each for ids in asked if question["id"] in ids for each in ids if each != question["id"]]
+        _answer_others(client, others, fields)
+    are = f"{one(len(others), 'other')} who asked the same {'is' if len(others) == 1 else 'are'}"
+    reply(args, answered, _said(answered.value, args.about) + (f"\n{are} told too" if others else ""))
 
 
-def _others(client: Client, id: str) -> list[str]:
-    """Return the open questions that ask the same as one."""
-    rows = client.ask("inbox.list").value
-    return [each for row in rows if row["kind"] == "question" and id in row["ids"] for each in row["ids"] if each != id]
-
-
-def _answer_others(client: Client, others: list[str], fields: Json) -> str:
-    """Answer the others alike, and return what is to be told of them; what was answered in the meantime is fine."""
-    failed = [f"{id}: {why}" for id in others if (why := _trouble(client, id, fields)) is not None]
+def _answer_others(client: Client, others: list[str], fields: Json) -> None:
+    """Answer open questions alike; what was answered in the meantime is fine."""
+    failed = []
+    for id in others:
+        if client.ask("question.show", {"id": id}).value["state"] == "open":  # else a permit let it through itself
+            try:
+                client.ask("question.answer", {"id": id}, fields)
+            except CoveyError as error:
+                failed.append(f"{id}: {error.message}")
     if failed:
-        done = len(others) - len(failed)
-        raise Refused(
-            f"{done + 1} of {len(others) + 1} questions are answered, and {len(failed)} could not be.", hint=failed[0]
-        )
-    return (
-        f"\n{one(len(others), 'other')} who asked the same {'is' if len(others) == 1 else 'are'} told too"
-        if others
-        else ""
-    )
-
-
-def _trouble(client: Client, id: str, fields: Json) -> str | None:
-    if client.ask("question.show", {"id": id}).value["state"] != "open":
-        return None  # a permit lets the others through itself
-    try:
-        client.ask("question.answer", {"id": id}, fields)
-    except CoveyError as error:
-        return error.message
-    return None
+        answered = f"{len(others) + 1 - len(failed)} of {len(others) + 1} questions are answered"
+        raise Refused(f"{answered}, and {len(failed)} could not be.", hint=failed[0])
 
 
 def _sort_out(args: Namespace) -> None:

@@ -7,6 +7,7 @@ from argparse import Namespace
 from covey.cli.frame.client import Client, Json
 from covey.cli.frame.command import Command, asking, flag, option, text_of
 from covey.cli.frame.output import age, plain, prose, reply
+from covey.core.figures import one
 from covey.errors import Invalid
 
 ABOUT = "Comments on the work for a task: drafts until they are sent to whoever wrote it."
@@ -18,8 +19,7 @@ def add(args: Namespace, client: Client) -> None:
     if not text:
         raise Invalid("The comment is empty.")
     fields: Json = {"task": args.task, "text": text} | _place(args.place)
-    if args.old:
-        fields["side"] = "old"
+    fields |= {"side": "old"} if args.old else {}
     answer = client.ask("comment.write", fields=fields)
     reply(args, answer, f"Wrote {answer.value['id']}; covey comment send {args.task} sends what you wrote.")
 
@@ -31,9 +31,8 @@ def send(args: Namespace, client: Client) -> None:
         fields["text"] = text_of(" ".join(args.text), None, "The text") or ""
     answer = client.ask("comment.send", fields=fields)
     sent = answer.value
-    count = len(sent["comments"])
-    what = "1 comment" if count == 1 else f"{count} comments"
-    back = f"Sent {args.task} back" + (f" with {what}" if count else "")
+    what = one(len(sent["comments"]), "comment")
+    back = f"Sent {args.task} back" + (f" with {what}" if sent["comments"] else "")
     done = back if args.back else f"Sent {what}"
     to = f" to {sent['to']}" if sent["to"] else ""
     reply(args, answer, f"{done}{to}." + (f"\n{plain(sent['waits'])}" if sent["waits"] else ""))

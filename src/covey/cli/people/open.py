@@ -46,7 +46,7 @@ def _shown(answer: Answer) -> str:
     """Show the page in a browser where there is one, and return what to say."""
     url = answer.value["url"]
     address = url.partition("#")[0]
-    if _has_display():
+    if sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
         import webbrowser
 
         if webbrowser.open(url):
@@ -55,15 +55,6 @@ def _shown(answer: Answer) -> str:
     return (
         f"Open this within a minute; it works once:\n  {url}\n"
         f"Over ssh, forward the port first: ssh -L {port}:127.0.0.1:{port} HOST"
-    )
-
-
-def _has_display() -> bool:
-    return bool(
-        sys.platform == "darwin"
-        or os.environ.get("DISPLAY")
-        or os.environ.get("WAYLAND_DISPLAY")
-        or os.environ.get("BROWSER")
     )
 
 
