@@ -347,16 +347,26 @@ _WORDS = (
 """Settings that are one of some words."""
 
 
+class _Wrong(Exception):
+    """What is wrong with a setting, or with a table; whoever has the text tells its line."""
+
+    def __init__(self, path: tuple[str, ...], said: str, hint: str = "") -> None:
+        super().__init__(said)
+        self.path = path
+        self.said = said
+        self.hint = hint
+
+
 def parse(text: str) -> Config:
     """Return the settings that a text spells out."""
     try:
-        values = tomllib.loads(text)
+        config: Config = _read(Config, tomllib.loads(text), ())
+        for check in (_check_numbers, _check_words, _check_merge, _check_room, _check_tables, _check_agents):
+            check(config)
     except tomllib.TOMLDecodeError as error:
         raise Invalid(f"{FILE} is not valid TOML: {error}.", hint=_twice(text)) from error
-    config: Config = _read(Config, values, (), text)
-    checks = (_check_numbers, _check_words, _check_money, _check_merge, _check_pushes, _check_resources, _check_agents)
-    for check in checks:
-        check(config, text)
+    except _Wrong as wrong:
+        raise Invalid(f"{_place(text, wrong.path)}: {wrong.said}", hint=wrong.hint) from None
     return config
 
 
@@ -367,177 +377,146 @@ def _twice(text: str) -> str:
     return f"{name} is there twice: write what you set below one of them." if name else ""
 
 
-def _check_numbers(config: Config, text: str) -> None:
+def _check_numbers(config: Config) -> None:
     for table, numbers in _NUMBERS.items():
         for name, least in numbers.items():
             if not least <= getattr(getattr(config, table), name) <= 10_000_000:
-                raise Invalid(f"{_place(text, (table,), name)}: {name} must be between {least} and 10,000,000.")
-    size = _SIZE.fullmatch(config.sessions.terminal)
-    if size is None or not (20 <= int(size[1]) <= 1000 and 5 <= int(size[2]) <= 1000):
-        raise Invalid(
-            f"{_place(text, ('sessions',), 'terminal')}: terminal must be columns x rows of 20x5 to 1000x1000, not"
-            f" {config.sessions.terminal!r}.",
-            hint='terminal = "80x24", for example.',
-        )
+                raise _Wrong((table, name), f"{name} must be between {least} and 10,000,000.")
+    if not 0 <= config.merge.slots <= MAX_SLOTS:
+        raise _Wrong(("merge", "slots"), f"slots must be between 0 and {MAX_SLOTS}.")
+    for name in ("run", "task", "session", "day"):
+        if not 0 <= getattr(config.budget.tokens, name) <= 10**15:
+            raise _Wrong(("budget", "tokens", name), f"{name} must be between 0 and 10^15.")
+    for model, price in config.prices.items():
+        if not all(0 <= each <= 1_000_000 for each in vars(price).values()):
+            raise _Wrong(("prices", model), "a price is between 0 and 1,000,000 dollars.")
 
 
-def _check_words(config: Config, text: str) -> None:
+def _check_words(config: Config) -> None:
     for table, name, known in _WORDS:
         chosen = getattr(getattr(config, table), name)
         if chosen not in known:
-            raise Invalid(f"{_place(text, (table,), name)}: {name} must be {' or '.join(known)}, not {chosen!r}.")
+            raise _Wrong((table, name), f"{name} must be {' or '.join(known)}, not {chosen!r}.")
+    terminal = config.sessions.terminal
+    size = _SIZE.fullmatch(terminal)
+    if size is None or not (20 <= int(size[1]) <= 1000 and 5 <= int(size[2]) <= 1000):
+        said = f"terminal must be columns x rows of 20x5 to 1000x1000, not {terminal!r}."
+        raise _Wrong(("sessions", "terminal"), said, 'terminal = "80x24", for example.')
 
 
-def _check_money(config: Config, text: str) -> None:
-    for name in ("run", "task", "session", "day"):
-        if not 0 <= getattr(config.budget.tokens, name) <= 10**15:
-            raise Invalid(f"{_place(text, ('budget', 'tokens'), name)}: {name} must be between 0 and 10^15.")
-    for model, price in config.prices.items():
-        if not all(0 <= each <= 1_000_000 for each in vars(price).values()):
-            raise Invalid(f"{_place(text, ('prices',), model)}: a price is between 0 and 1,000,000 dollars.")
-
-
-def _check_merge(config: Config, text: str) -> None:
+def _check_merge(config: Config) -> None:
     merge = config.merge
     for name in ("check", "quick"):
         if getattr(merge, name) and not getattr(merge, name).strip():
-            raise Invalid(
-                f"{_place(text, ('merge',), name)}: {name} is blank, and would let everything pass.",
-                hint=f'{name} = "make test", for example; leave it out to test nothing.',
-            )
-    if not 0 <= merge.slots <= MAX_SLOTS:
-        raise Invalid(f"{_place(text, ('merge',), 'slots')}: slots must be between 0 and {MAX_SLOTS}.")
-    for name, value, allowed, what in (
-        ("branch", merge.branch, _BRANCH, "a branch"),
-        ("push", merge.push, _REMOTE, "a remote"),
-        ("review_role", merge.review_role, _NAME, "a role"),
+            hint = f'{name} = "make test", for example; leave it out to test nothing.'
+            raise _Wrong(("merge", name), f"{name} is blank, and would let everything pass.", hint)
+    for name, allowed, what in (
+        ("branch", _BRANCH, "a branch"),
+        ("push", _REMOTE, "a remote"),
+        ("review_role", _NAME, "a role"),
     ):
+        value = getattr(merge, name)
         if value and not allowed.fullmatch(value):
-            raise Invalid(f"{_place(text, ('merge',), name)}: {value!r} is not a name for {what}.")
-    _check_globs(merge.protected, _place(text, ("merge",), "protected"))
-    _check_room(merge, text)
+            raise _Wrong(("merge", name), f"{value!r} is not a name for {what}.")
+    if merge.protected != Merge.protected:
+        _check_globs(merge.protected, ("merge", "protected"))
     for number, each in enumerate(merge.checks, 1):
-        place = _place(text, ("merge", "checks", str(number)), "paths")
+        path = ("merge", "checks", str(number), "paths")
         if not each.paths or not each.run.strip():
-            raise Invalid(
-                f"{place}: a check of its own needs paths and run.",
-                hint='[[merge.checks]] paths = ["web/**"] run = "npm test", for example.',
-            )
-        _check_globs(each.paths, place)
+            hint = '[[merge.checks]] paths = ["web/**"] run = "npm test", for example.'
+            raise _Wrong(path, "a check of its own needs paths and run.", hint)
+        _check_globs(each.paths, path)
     besides = next((name for name in ("quick", "checks") if getattr(merge, name)), None)
     if besides is not None and not merge.check:
-        raise Invalid(
-            f"{_place(text, ('merge',), besides)}: {besides} is run besides check, and there is no check.",
-            hint='check = "make test", for example; without it nothing that lands is tested.',
-        )
+        hint = 'check = "make test", for example; without it nothing that lands is tested.'
+        raise _Wrong(("merge", besides), f"{besides} is run besides check, and there is no check.", hint)
 
 
-def _check_room(merge: Merge, text: str) -> None:
-    for name in merge.env:
+def _check_room(config: Config) -> None:
+    for name in config.merge.env:
         if not _VARIABLE.fullmatch(name):
-            raise Invalid(f"{_place(text, ('merge',), 'env')}: no gate can be given the variable {name!r}.")
-    for path in merge.show:
+            raise _Wrong(("merge", "env"), f"no gate can be given the variable {name!r}.")
+    for path in config.merge.show:
         if not path.startswith(("/", "~/")) or ".." in path.split("/"):
-            raise Invalid(f"{_place(text, ('merge',), 'show')}: {path!r} must begin with / or ~/, without ..")
-    for path in merge.cache:
+            raise _Wrong(("merge", "show"), f"{path!r} must begin with / or ~/, without ..")
+    for path in config.merge.cache:
         parts = path.rstrip("/").split("/")
         if not _CACHE.fullmatch(path) or any(part in ("", ".", "..", ".git") for part in parts):
-            raise Invalid(
-                f"{_place(text, ('merge',), 'cache')}: {path!r} is not a folder in a worktree.",
-                hint='cache = ["build", "node_modules"], for example; a folder that git ignores.',
-            )
+            hint = 'cache = ["build", "node_modules"], for example; a folder that git ignores.'
+            raise _Wrong(("merge", "cache"), f"{path!r} is not a folder in a worktree.", hint)
 
 
-def _check_globs(patterns: tuple[str, ...], place: str) -> None:
+def _check_globs(patterns: tuple[str, ...], path: tuple[str, ...]) -> None:
     for pattern in patterns:
         try:
             globs.compile(pattern)
         except Invalid as error:
-            raise Invalid(f"{place}: {error.message}", hint=error.hint) from None
+            raise _Wrong(path, error.message, error.hint) from None
 
 
-def _check_pushes(config: Config, text: str) -> None:
+def _check_tables(config: Config) -> None:
+    """Refuse what a table has below the names that its user chose."""
     for remote, patterns in config.sessions.push.items():
-        place = _place(text, ("sessions", "push"), remote)
+        path = ("sessions", "push", remote)
         if not remote or any(letter.isspace() for letter in remote):
-            raise Invalid(
-                f"{place}: {remote!r} is not a remote.", hint='[sessions.push] origin = ["feature/*"], for example.'
-            )
+            raise _Wrong(path, f"{remote!r} is not a remote.", '[sessions.push] origin = ["feature/*"], for example.')
         try:
             pushes.check(patterns)
         except Invalid as error:
-            raise Invalid(f"{place}: {error.message}", hint=error.hint) from None
-
-
-def _check_resources(config: Config, text: str) -> None:
+            raise _Wrong(path, error.message, error.hint) from None
     for name, room in config.leases.capacity.items():
         if ":" not in name or name.startswith(("repo:", "path:")) or not 1 <= room <= 1000:
-            raise Invalid(
-                f"{_place(text, ('leases', 'capacity'), name)}: a capacity of 1 to 1,000 belongs to a named resource.",
-                hint='[leases.capacity] "lane:build" = 2, for example.',
-            )
+            hint = '[leases.capacity] "lane:build" = 2, for example.'
+            said = "a capacity of 1 to 1,000 belongs to a named resource."
+            raise _Wrong(("leases", "capacity", name), said, hint)
 
 
-def _check_agents(config: Config, text: str) -> None:
+def _check_agents(config: Config) -> None:
     for name, agent in config.agents.items():
+        path = ("agents", name)
         if not _NAME.fullmatch(name):
-            raise Invalid(f"{_place(text, ('agents',), name)}: {name!r} is not a name for an agent.")
+            raise _Wrong(path, f"{name!r} is not a name for an agent.")
         if agent.command and (agent.program or agent.arguments):
-            raise Invalid(
-                f"{_place(text, ('agents',), name)}: {name} has a command, and program or arguments besides.",
-                hint="command declares an agent of your own; program and arguments change one that covey knows.",
-            )
-        if not all(agent.command) or not (
-            agent.command or agent.program or agent.arguments or agent.model or agent.env
-        ):
-            raise Invalid(
-                f"{_place(text, ('agents',), name)}: the agent {name} has no command.",
-                hint=f'[agents.{name}] command = ["program", "{{prompt_file}}"] names one.',
-            )
+            hint = "command declares an agent of your own; program and arguments change one that covey knows."
+            raise _Wrong(path, f"{name} has a command, and program or arguments besides.", hint)
+        is_empty = not (agent.command or agent.program or agent.arguments or agent.model or agent.env)
+        if is_empty or not all(agent.command):
+            hint = f'[agents.{name}] command = ["program", "{{prompt_file}}"] names one.'
+            raise _Wrong(path, f"the agent {name} has no command.", hint)
 
 
-def _read(cls: type[Any], values: dict[str, Any], path: tuple[str, ...], text: str) -> Any:
+def _read(cls: type[Any], values: dict[str, Any], path: tuple[str, ...]) -> Any:
     known = {f.name for f in fields(cls)}
     hints = typing.get_type_hints(cls)
-    taken: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in known:
-            raise _unknown(name, value, known, path, text)
-        taken[name] = _value(hints[name], value, (*path, name), text)
-    return cls(**taken)
+    unknown = next((name for name in values if name not in known), None)
+    if unknown is not None:
+        raise _unknown(unknown, values[unknown], known, path)
+    return cls(**{name: _value(hints[name], value, (*path, name)) for name, value in values.items()})
 
 
-def _value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
+def _value(hint: Any, value: Any, path: tuple[str, ...]) -> Any:
     if is_dataclass(hint) or typing.get_origin(hint) is dict:
         if not isinstance(value, dict):
-            raise Invalid(f"{_place(text, path[:-1], path[-1])}: [{path[-1]}] is a table.")
+            raise _Wrong(path, f"[{path[-1]}] is a table.")
         if is_dataclass(hint):
-            return _read(typing.cast(type[Any], hint), value, path, text)
-        return {name: _value(typing.get_args(hint)[1], each, (*path, name), text) for name, each in value.items()}
+            return _read(typing.cast(type[Any], hint), value, path)
+        return {name: _value(typing.get_args(hint)[1], each, (*path, name)) for name, each in value.items()}
     if typing.get_origin(hint) is tuple:
         inner = typing.get_args(hint)[0]
+        kind, what = (str, "texts") if inner is str else (dict, "tables")
+        if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
+            raise _Wrong(path, f"{path[-1]} must be a list of {what}, not {value!r}.")
         if inner is str:
-            return tuple(_list_of(str, "texts", value, path, text))
-        tables = _list_of(dict, "tables", value, path, text)
-        return tuple(_read(inner, each, (*path, str(number)), text) for number, each in enumerate(tables, 1))
-    return _plain_value(hint, value, path, text)
-
-
-def _list_of(kind: type[Any], what: str, value: Any, path: tuple[str, ...], text: str) -> list[Any]:
-    if not isinstance(value, list) or not all(isinstance(each, kind) for each in value):
-        raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be a list of {what}, not {value!r}.")
-    return value
-
-
-def _plain_value(hint: Any, value: Any, path: tuple[str, ...], text: str) -> Any:
+            return tuple(value)
+        return tuple(_read(inner, each, (*path, str(number))) for number, each in enumerate(value, 1))
     if hint is float and type(value) is int:
         try:
             return float(value)
         except OverflowError:
-            raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} is too large a number.") from None
+            raise _Wrong(path, f"{path[-1]} is too large a number.") from None
     if type(value) is not hint and not isinstance(hint, types.UnionType):
         wanted = {float: "a number", bool: "true or false", str: "a text in quotes", int: "a whole number"}[hint]
-        raise Invalid(f"{_place(text, path[:-1], path[-1])}: {path[-1]} must be {wanted}, not {value!r}.")
+        raise _Wrong(path, f"{path[-1]} must be {wanted}, not {value!r}.")
     return value
 
 
@@ -545,7 +524,7 @@ _LEAST_LIKENESS = 0.6
 """How alike a name and the one that may be meant are at least; of equal ones that is 1."""
 
 
-def _unknown(name: str, value: Any, known: set[str], path: tuple[str, ...], text: str) -> Invalid:
+def _unknown(name: str, value: Any, known: set[str], path: tuple[str, ...]) -> _Wrong:
     import difflib  # only a typo needs it, and every command reads the settings
 
     settings = dict(_tables(Config))
@@ -564,7 +543,7 @@ def _unknown(name: str, value: Any, known: set[str], path: tuple[str, ...], text
         hint = f"Did you mean {f'[{header}]' if header else nearest}?"
     else:
         hint = f"Known here: {', '.join(sorted(known))}."
-    return Invalid(f"{_place(text, path, name)}: there is no setting {what}.", hint=hint)
+    return _Wrong((*path, name), f"there is no setting {what}.", hint)
 
 
 def _tables(cls: type[Any], path: str = "") -> Iterator[tuple[str, set[str]]]:
@@ -580,12 +559,13 @@ def _tables(cls: type[Any], path: str = "") -> Iterator[tuple[str, set[str]]]:
             yield header, set()  # the names in it are the user's
 
 
-def _place(text: str, path: tuple[str, ...], name: str) -> str:
+def _place(text: str, path: tuple[str, ...]) -> str:
     """Return file and line of a key, or of the table that it belongs to."""
-    line = line_of(text, path, name)
-    if line is not None:
-        return f"{FILE} line {line}"
-    return _place(text, path[:-1], path[-1]) if path else FILE
+    for end in range(len(path), 0, -1):
+        line = line_of(text, path[: end - 1], path[end - 1])
+        if line is not None:
+            return f"{FILE} line {line}"
+    return FILE
 
 
 def line_of(text: str, path: tuple[str, ...], name: str) -> int | None:
