@@ -19,9 +19,8 @@ def pause(args: Namespace, client: Client) -> None:
     """Let every session stand still."""
     answer = client.ask("fleet.pause", fields={})
     moving = _until(client, lambda session: session["state"] == "paused" or session["goal"] == "stopped")
-    still = (
-        f"{one(len(moving), 'session')} not still yet: {', '.join(moving)}" if moving else "Every session stands still"
-    )
+    late = f"{one(len(moving), 'session')} not still yet: {', '.join(moving)}"
+    still = late if moving else "Every session stands still"
     reply(args, answer, f"{still}; nothing starts and nothing lands. covey resume lets the fleet go on.")
 
 

@@ -73,7 +73,7 @@ def init(args: Namespace, client: Client) -> int:
     if args.json:
         print(json.dumps(answer))
     else:
-        _say(project, made, proposal, agents)
+        _say(project, main, made, proposal, agents)
     return 0
 
 
@@ -160,8 +160,9 @@ def _replace(project: Project, before: str, after: str) -> bool:
     return True
 
 
-def _say(project: Project, made: Sequence[str], proposal: Proposal, agents: Sequence[str]) -> None:
+def _say(project: Project, main: str, made: Sequence[str], proposal: Proposal, agents: Sequence[str]) -> None:
     """Print what was made and found; that nobody tests what lands is said last, so that nobody overlooks it."""
+    settings = _settings(project)
     if made:
         print(f"covey looks after {project.root} now (made: {', '.join(made)}).")
     elif proposal.found.tried:
@@ -169,8 +170,8 @@ def _say(project: Project, made: Sequence[str], proposal: Proposal, agents: Sequ
     else:
         print(f"covey looks after {project.root} already; nothing was changed.")
     if made or proposal.found.tried:
-        _say_next(project, proposal, agents)
-    if not proposal.holds and _has_no_gate(project):
+        _say_next(project, main, settings or config.Config(), proposal, agents)
+    if not proposal.holds and settings is not None and not settings.merge.check:
         again = "; covey init looks for one again" if proposal.is_ours else ""
         again = again or ("; covey init --check tries what seems to be one" if proposal.check else "")
         print(
@@ -179,38 +180,29 @@ def _say(project: Project, made: Sequence[str], proposal: Proposal, agents: Sequ
         )
 
 
-def _has_no_gate(project: Project) -> bool:
-    """Say whether the settings can be read and name no gate."""
-    try:
-        return not config.load(project.root).merge.check
-    except CoveyError:
-        return False
-
-
-def _settings(project: Project) -> config.Config:
-    """Return what is set; nothing where that cannot be read."""
+def _settings(project: Project) -> config.Config | None:
+    """Return what is set, None where that cannot be read."""
     try:
         return config.load(project.root)
     except CoveyError:
-        return config.Config()
+        return None
 
 
-def _set_and_missing(project: Project, proposal: Proposal, agents: Sequence[str]) -> str:
+def _set_and_missing(settings: config.Config, proposal: Proposal, agents: Sequence[str]) -> str:
     """Return what the settings have of a gate and an agent, and what a person has still to name in them."""
-    settings = _settings(project)
-    own = [name for name, agent in settings.agents.items() if agent.command] or list(
-        filter(None, [settings.sessions.agent])
-    )
-    agent = f" and the agent{'' if len(own) == 1 else 's'} {', '.join(own)}" if own else f"; name {_yours(agents)}"
-    if proposal.holds or settings.merge.check:
-        return f"has the gate{_gate(proposal, settings.merge.check)}{agent}"
-    begins = f"has{agent.removeprefix(' and')}; name" if own else f"name {_yours(agents)}, and"
-    return f"{begins} under [merge] a check that tests what lands{_proposed_there(proposal)}"
-
-
-def _yours(agents: Sequence[str]) -> str:
+    own = [name for name, agent in settings.agents.items() if agent.command]
+    own = own or list(filter(None, [settings.sessions.agent]))
+    agent = f"the agent{'' if len(own) == 1 else 's'} {', '.join(own)}"
     found = f"{', '.join(agents)} {'is' if len(agents) == 1 else 'are'} found here"
-    return f"your agent ({found if agents else 'none that covey knows is here'})"
+    yours = f"name your agent ({found if agents else 'none that covey knows is here'})"
+    if proposal.holds or settings.merge.check:
+        return f"has the gate{_gate(proposal, settings.merge.check)}{f' and {agent}' if own else f'; {yours}'}"
+    proposed = ""
+    if proposal.check is not None and proposal.is_ours:
+        how = "does not hold yet" if proposal.found.tried else "was not tried"
+        proposed = f"; {texts.in_marks(proposal.check)} is proposed there and {how}"
+    begins = f"has {agent}; name" if own else f"{yours}, and"
+    return f"{begins} under [merge] a check that tests what lands{proposed}"
 
 
 def _gate(proposal: Proposal, check: str) -> str:
@@ -221,24 +213,16 @@ def _gate(proposal: Proposal, check: str) -> str:
     return f": {texts.in_marks(check)} {'looks at what lands, and tests nothing' if is_empty else 'tests what lands'}"
 
 
-def _proposed_there(proposal: Proposal) -> str:
-    if proposal.check is None or not proposal.is_ours:
-        return ""
-    how = "does not hold yet" if proposal.found.tried else "was not tried"
-    return f"; {texts.in_marks(proposal.check)} is proposed there and {how}"
-
-
-def _say_next(project: Project, proposal: Proposal, agents: Sequence[str]) -> None:
+def _say_next(project: Project, main: str, settings: config.Config, proposal: Proposal, agents: Sequence[str]) -> None:
     """Print what came of the gate, and what to do next."""
     print("".join(f"  {line}\n" for line in proposal.found.told()), end="")
     if proposal.gate is not None:
         from covey.cli.merging.gate_try import told
 
         print("\n".join(f"  {line}" for line in told(proposal.gate)))
-    print(f"  covey.toml                {_set_and_missing(project, proposal, agents)}")
+    print(f"  covey.toml                {_set_and_missing(settings, proposal, agents)}")
     if proposal.untried and not proposal.found.tried:
         print(f"  It was not tried: {proposal.untried} covey init --check does that once it is set.")
-    main = _main(project)
     if resolve(project, f"refs/heads/{main}") is None:
         print(
             f'  git commit --allow-empty -m "Begin"   comes first: {main} has no commit yet, and agents begin from one'

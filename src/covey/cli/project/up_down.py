@@ -36,19 +36,22 @@ from covey.git import project as projects
 from covey.git.project import Project
 
 
-def up(args: argparse.Namespace, client: Client) -> int:
+def up(args: argparse.Namespace, client: Client) -> None:
     """Start the daemon, unless it runs, and say where it answers."""
     _check_options(args)
-    project = projects.find(Path(client.folder)).must_be_begun()
+    project = client.project()
     if args.service:
         keep_name(project, args.name)
         with keeping(project):
-            return switch_on(project, _command(project, args), as_json=args.json)
+            switch_on(project, _command(project, args), as_json=args.json)
+        return
     dead = _died_unless_lost(client)
     with keeping(project):
         said = lasting(project)
-        if said is not None:
-            _check_running(args, said)
+        if said is not None and args.foreground:
+            raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
+        if said is not None and (args.bind or args.port or args.name):
+            raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
         keep_name(project, args.name)
         if args.foreground:
             command = [*_command(project, args), "--foreground", *(["--json"] if args.json else [])]
@@ -60,7 +63,6 @@ def up(args: argparse.Namespace, client: Client) -> int:
         print(obituary(client))
     back = [each["name"] for each in client.ask("fleet.start", fields={}).value] if args.agents else None
     _say_up(project, said, back, as_json=args.json)
-    return 0
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -69,14 +71,6 @@ def _check_options(args: argparse.Namespace) -> None:
         raise Invalid("--certificate and --key are for --bind.", hint="covey up --bind HOST:PORT answers with TLS.")
     if args.agents and (args.service or args.foreground):
         raise Invalid("--agents is for a daemon in the background.", hint="covey up --agents does it when that is up.")
-
-
-def _check_running(args: argparse.Namespace, said: Json) -> None:
-    """Refuse what a daemon that runs already cannot do."""
-    if args.foreground:
-        raise Refused(f"The daemon is running already, as process {said['pid']}.", hint="covey down stops it.")
-    if args.bind or args.port or args.name:
-        raise Refused("The daemon is running already.", hint="covey down first, then covey up with these options.")
 
 
 def _command(project: Project, words: argparse.Namespace) -> list[str]:
@@ -149,15 +143,15 @@ def _stop_agents(client: Client) -> tuple[list[str], list[str]]:
 
     Return those that were at work, and those that `covey up --agents` would bring back.
     """
-    at_work = [each["name"] for each in client.ask("session.list").value if each["kind"] == "run" and each["run"]]
+
+    def at_work() -> list[Json]:
+        return [session for session in client.ask("session.list").value if session["run"]]
+
+    ended = [session["name"] for session in at_work() if session["kind"] == "run"]
     client.ask("fleet.stop", fields={})
-
-    def nobody_runs() -> bool:
-        return not any(session["run"] for session in client.ask("session.list").value)
-
-    if not comes_true(nobody_runs, DAEMON_TIMEOUT_S, 0.05):
+    if not comes_true(lambda: not at_work(), DAEMON_TIMEOUT_S, 0.05):
         raise Unavailable("Some agents have not stopped.", hint="covey session list shows them; try again.")
-    return at_work, client.ask("session.offer").value["stopped_together"]
+    return ended, client.ask("session.offer").value["stopped_together"]
 
 
 def _port(text: str) -> int:
@@ -241,7 +235,7 @@ def _subject_name(host: str) -> str:
 # A unit of the user's systemd
 
 
-def switch_on(project: Project, command: list[str], *, as_json: bool) -> int:
+def switch_on(project: Project, command: list[str], *, as_json: bool) -> None:
     """Write a systemd unit of the user and switch it on, or say how."""
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     tag = hashlib.sha256(str(project.common).encode()).hexdigest()[:6]
@@ -265,26 +259,23 @@ def switch_on(project: Project, command: list[str], *, as_json: bool) -> int:
     why = _enable(project, unit.name)
     if as_json:
         print(json.dumps({"unit": str(unit), "enable": switch_on, "enabled": not why, "why": why}))
-        return 0
+        return
     print(f"Wrote {unit}.")
     if why:
         print(f"It is not switched on yet: {why}. Type:\n  {switch_on}")
     else:
         print("It is switched on: systemd starts the daemon when you log in, and again should it die.")
         print("loginctl enable-linger lets it run while you are logged out; covey down stops it until then.")
-    return 0
 
 
 def _enable(project: Project, unit: str) -> str:
     """Switch a unit on and let it take over from a daemon that runs; return why that cannot be, empty if it is done."""
     if shutil.which("systemctl") is None:
         return "there is no systemctl here"
-    problem = _systemctl("daemon-reload")
-    if problem:
+    if problem := _systemctl("daemon-reload"):
         return problem
     stop_daemon(project)  # it holds the lock; agents at work go on
-    problem = _systemctl("enable", "--now", unit)
-    if problem:
+    if problem := _systemctl("enable", "--now", unit):
         return problem
     if comes_true(lambda: answering(project), DAEMON_TIMEOUT_S, 0.05):
         return ""
