@@ -509,6 +509,10 @@ def _value(hint: Any, value: Any, path: tuple[str, ...]) -> Any:
         if inner is str:
             return tuple(value)
         return tuple(_read(inner, each, (*path, str(number))) for number, each in enumerate(value, 1))
+    return _plain_value(hint, value, path)
+
+
+def _plain_value(hint: Any, value: Any, path: tuple[str, ...]) -> Any:
     if hint is float and type(value) is int:
         try:
             return float(value)
