@@ -444,7 +444,7 @@ def test_refs_change_through_their_door_alone() -> None:
     top = Path(covey.__file__).parent
     raw = re.compile(r'"(update-ref|branch|switch|tag)",|"(reset|checkout|merge|rebase)", "-|"symbolic-ref", "(?!-)')
     allowed = {"git/refs.py": 2, "git/landing/fast_forward.py": 1, "git/worktrees/worktrees.py": 4}
-    allowed |= {"git/worktrees/worktree_making.py": 1}
+    allowed |= {"git/worktrees/worktree_files.py": 1}
     allowed |= {"git/guard/gate_view.py": 2}  # names of groups of settings, and no commands
     found = {
         str(path.relative_to(top)): len(raw.findall(path.read_text(encoding="utf-8")))

@@ -20,7 +20,7 @@ import pytest
 from covey.errors import Invalid, Refused
 from covey.git.project import Project, find
 from covey.git.worktrees import foreign_git, upstream, worktree_admin
-from covey.git.worktrees.worktree_making import NoPlace
+from covey.git.worktrees.worktree_files import NoPlace
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.trash import remove, remove_later
 from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
@@ -774,7 +774,7 @@ def test_a_large_worktree_is_removed_at_once_and_goes_from_the_disk_later(
     worktrees = make_worktrees(tmp_path, {f"{folder}/{number}": "x\n" for folder in "abc" for number in range(20)})
     old = worktrees.project.state / "old-worktrees"
     later: list[Path] = []
-    monkeypatch.setattr("covey.git.worktrees.worktree_removal.QUICK_S", 0.0)
+    monkeypatch.setattr("covey.git.worktrees.worktree_files.QUICK_S", 0.0)
     monkeypatch.setattr("covey.trash.remove_later", later.append)
     worktrees.prepare("ada", "covey/T-1", "main")
     worktrees.remove("ada")

@@ -22,7 +22,7 @@ from covey.git.project import Project
 from covey.git.rescue.rescue import Rescued, find_rescues
 from covey.git.rescue.rescue_repository import SCRATCH_FOLDER
 from covey.git.worktrees import checkouts
-from covey.git.worktrees.worktree_removal import OLD_WORKTREES
+from covey.git.worktrees.worktree_files import OLD_WORKTREES
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.runners.tmux import TmuxRunner
 from covey.store.tx import Tx

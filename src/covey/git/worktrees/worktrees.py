@@ -24,9 +24,8 @@ from covey.git.refs import Order
 from covey.git.run import complaint, git, try_git
 from covey.git.worktrees import checkouts, foreign_git, worktree_admin
 from covey.git.worktrees.upstream import Upstream
-from covey.git.worktrees.worktree_making import CHECKOUT_TIMEOUT_S, WorktreeMaking
+from covey.git.worktrees.worktree_files import CHECKOUT_TIMEOUT_S, WorktreeFiles
 from covey.git.worktrees.worktree_records import Record, why_not_entry
-from covey.git.worktrees.worktree_removal import WorktreeRemoval
 from covey.values import dataclass
 
 LONG_AGO_NS = 1_000_000_000 * 10**9
@@ -45,7 +44,7 @@ class Worktree:
     head: str | None
 
 
-class Worktrees(WorktreeMaking, WorktreeRemoval):
+class Worktrees(WorktreeFiles):
     """The worktrees of one project that are covey's; any thread may call, and other processes at the same time."""
 
     def __init__(self, project: Project, folder: Path) -> None:

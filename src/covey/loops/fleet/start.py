@@ -23,7 +23,7 @@ from covey.git.landing import main_restore
 from covey.git.rescue.rescue import Rescued
 from covey.git.rescue.rescue import show as show_rescue
 from covey.git.worktrees import checkouts, task_branches
-from covey.git.worktrees.worktree_making import NoPlace
+from covey.git.worktrees.worktree_files import NoPlace
 from covey.git.worktrees.worktrees import default_folder
 from covey.loops.fleet import ref_repair, run_launch
 from covey.loops.fleet.fleet_memory import FleetMemory
