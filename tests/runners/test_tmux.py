@@ -584,7 +584,7 @@ def test_the_size_of_a_run_is_kept_by_a_person_who_only_looks_and_comes_back_aft
 ) -> None:
     desk.start("run-1", script("echo here; while read line; do echo got $line; done"))
     desk.shows("run-1", "here")
-    with person(desk.runner.attach_command("run-1", read_only=True), 80, 24) as terminal:
+    with person([*desk.runner._command(), "attach-session", "-r", "-t", "=run-1"], 80, 24) as terminal:
         reads(terminal, "here")
         desk.has_rows("run-1", 50)
     with person(desk.runner.attach_command("run-1"), 80, 24):
@@ -595,7 +595,7 @@ def test_the_size_of_a_run_is_kept_by_a_person_who_only_looks_and_comes_back_aft
 def test_a_person_who_only_looks_types_nothing(desk: Desk) -> None:
     desk.start("run-1", script("echo here; while read line; do echo got $line; done"))
     desk.shows("run-1", "here")
-    with person(desk.runner.attach_command("run-1", read_only=True), 80, 24) as terminal:
+    with person([*desk.runner._command(), "attach-session", "-r", "-t", "=run-1"], 80, 24) as terminal:
         reads(terminal, "here")
         os.write(terminal, b"hello\r")
         desk.runner.type("run-1", "mine")

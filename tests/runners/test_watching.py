@@ -137,7 +137,7 @@ def test_a_person_who_attaches_uses_it_and_viewers_follow_its_size_there_and_bac
     begin(desk, "trap 'stty size' WINCH; echo here; while :; do read line && echo got $line; done")
     with viewer(desk) as one:
         one.sees("here")
-        with person(desk.runner.attach_command("run-1", read_only=True), 70, 20) as terminal:
+        with person([*desk.runner._command(), "attach-session", "-r", "-t", "=run-1"], 70, 20) as terminal:
             reads(terminal, "here")
             assert not desk.runner.is_used("run-1")
         with person(desk.runner.attach_command("run-1"), 80, 24) as terminal:

@@ -310,9 +310,11 @@ class Writer:
         whole = b"%s %d\0%s" % (kind.encode(), len(content), content)
         name = self._hash(whole).hexdigest()
         place = self._top / name[:2] / name[2:]
+        with contextlib.suppress(OSError):
+            os.utime(place)  # it counts as written now: gc removes what is old and named by nothing yet
+            return name
         try:
-            if not _is_fresh_now(place):
-                self._put(place, zlib.compress(whole, FASTEST_LEVEL))
+            self._put(place, zlib.compress(whole, FASTEST_LEVEL))
         except OSError:  # a gc that took the folder away just then, a full disk: git finds a way or says why not
             return self._written_by_git(kind, content)
         return name
@@ -348,12 +350,3 @@ def _asks_for_git(common: Path, *_config: int) -> bool:
     """Say whether settings want more of a new object than its file; asked again when those of the repository change."""
     asked = try_git("config", "--name-only", "--get-regexp", _LEFT_TO_GIT, at=common)
     return asked.returncode != 1  # 1: none of them is set
-
-
-def _is_fresh_now(place: Path) -> bool:
-    """Let an object count as written now, if it is there: gc removes what is old and named by nothing yet."""
-    try:
-        os.utime(place)
-    except OSError:
-        return False
-    return True

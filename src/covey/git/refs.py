@@ -316,13 +316,11 @@ def moves(path: Path) -> list[RefMove]:
             lines = file.read().splitlines()
     except OSError:
         return []
-    found = (_ENTRY.fullmatch(line) for line in lines)
-    return [_moved(each) for each in found if each]
-
-
-def _moved(entry: re.Match[bytes]) -> RefMove:
-    old, new, email, at, message = (part.decode(errors="replace") for part in entry.groups(b""))
-    return RefMove(old, new, email, message, int(at))
+    found = []
+    for entry in filter(None, map(_ENTRY.fullmatch, lines)):
+        old, new, email, at, message = (part.decode(errors="replace") for part in entry.groups(b""))
+        found.append(RefMove(old, new, email, message, int(at)))
+    return found
 
 
 def is_of_a_session(move: RefMove) -> bool:

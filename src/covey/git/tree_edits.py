@@ -119,7 +119,10 @@ class Edits:
             if inner.is_changed:
                 folder.entries[name] = (FOLDER_MODE, bytes.fromhex(self._written(inner)))
         folder.is_changed = False
-        return self._writer.write("tree", _packed(folder.entries))
+        # In the order of names, those of folders as if they ended with a slash.
+        entries = [(name, mode, own) for name, (mode, own) in folder.entries.items()]
+        entries.sort(key=lambda row: row[0] + (b"/" if row[1] == FOLDER_MODE else b""))
+        return self._writer.write("tree", b"".join(b"%s %s\0%s" % (mode, name, own) for name, mode, own in entries))
 
 
 def _are_common(found: Sequence[Row]) -> bool:
@@ -139,9 +142,3 @@ def _raw(entry: Entry) -> _Entry:
 
 def _unexpected(path: bytes) -> ToolFailed:
     return ToolFailed(f"{path.decode(errors='backslashreplace')} is not what the change found there.")
-
-
-def _packed(entries: dict[bytes, _Entry]) -> bytes:
-    """Return a folder as git writes it: in the order of names, those of folders as if they ended with a slash."""
-    ordered = sorted(entries.items(), key=lambda item: item[0] + (b"/" if item[1][0] == FOLDER_MODE else b""))
-    return b"".join(b"%s %s\0%s" % (mode, name, own) for name, (mode, own) in ordered)

@@ -246,15 +246,13 @@ class TmuxRunner(ProcessRunner):
         if not pressed.good:
             raise _no_terminal(run_id)
 
-    def attach_command(self, run_id: str, *, read_only: bool = False) -> list[str]:
+    def attach_command(self, run_id: str) -> list[str]:
         """Return the command that shows a run in a person's terminal, from inside of another tmux too.
 
-        It takes the size of that terminal as long as the person uses it, and not if they only look.
+        It takes the size of that terminal as long as the person uses it.
         """
         self._terminal(run_id)
         session, words = f"={_session(run_id)}", ["env", "-u", "TMUX", *self._command()]
-        if read_only:
-            return [*words, "attach-session", "-r", "-t", session]
         sized = ["set-option", "-w", "-t", f"{session}:", "window-size", "latest", ";"]
         return [*words, *sized, "attach-session", "-t", session]
 

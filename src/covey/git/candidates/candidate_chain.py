@@ -347,7 +347,13 @@ class _Builder:
             message = commit_messages.with_trailers(link.message, (*people, *link.trailers))
             return Author(*link.author), message, ""
         note = "" if self.policy == "squash" else "It holds merges, so it became one commit."
-        return *_squashed(link, commits), note
+        # One squashed commit names who wrote most of them, the first of equals, and everybody else beside.
+        single = [commit for commit in commits if len(commit.parents) < 2]
+        written = Counter((commit.author.name, commit.author.email) for commit in single)
+        first = written.most_common(1)[0][0] if written else link.author
+        others = [person for person in (*written, *link.coauthors) if person[1].casefold() != first[1].casefold()]
+        told = [commit.message for commit in single]
+        return Author(*first), commit_messages.squashed(link.message, told, others, first, link.trailers), note
 
     def _flush(self) -> None:
         """Write the commits of the links that wait."""
@@ -432,16 +438,6 @@ class _Builder:
 
     def _commit(self, tree: str, parents: tuple[str, ...], message: str, author: Author) -> str:
         return commit_tree(self.project, tree, parents, message, author, at=self.at, key=self.key)
-
-
-def _squashed(link: Link, commits: Sequence[Commit]) -> tuple[Author, str]:
-    """Name the one who wrote most commits, the first of equals, and everybody else beside."""
-    single = [commit for commit in commits if len(commit.parents) < 2]
-    written = Counter((commit.author.name, commit.author.email) for commit in single)
-    first = written.most_common(1)[0][0] if written else link.author
-    others = [person for person in (*written, *link.coauthors) if person[1].casefold() != first[1].casefold()]
-    told = [commit.message for commit in single]
-    return Author(*first), commit_messages.squashed(link.message, told, others, first, link.trailers)
 
 
 def _replayed(link: Link, commits: Sequence[Commit]) -> list[tuple[Author, str]]:

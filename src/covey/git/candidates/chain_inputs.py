@@ -296,17 +296,11 @@ def changes(project: Project, pairs: Iterable[Trees]) -> dict[Trees, list[Change
             raise ToolFailed(f"git cannot compare the trees {unread[0][0][:12]} and {unread[0][1][:12]}.")
     else:
         compared = {pair: each.changes for pair, each in read.items()}
-    _keep(project, compared)
+    if sum(map(len, compared.values())) <= MAX_KEPT_COMMITS:  # little enough to keep: names say all that is in trees
+        if sum(map(len, _differences.values())) + len(_differences) > MAX_KEPT_COMMITS:
+            _differences.clear()
+        _differences.update({(project.common, *pair): each for pair, each in compared.items()})
     return found | compared
-
-
-def _keep(project: Project, read: dict[Trees, list[Change]]) -> None:
-    """Keep in which paths trees differ, as long as that is little: their names say all that is in them."""
-    if sum(map(len, read.values())) > MAX_KEPT_COMMITS:
-        return
-    if sum(map(len, _differences.values())) + len(_differences) > MAX_KEPT_COMMITS:
-        _differences.clear()
-    _differences.update({(project.common, *pair): changes for pair, changes in read.items()})
 
 
 def is_whole(project: Project, tip: str, base: str) -> bool:

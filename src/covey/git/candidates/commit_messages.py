@@ -82,7 +82,8 @@ def _told(title: str, messages: Sequence[str]) -> str:
         (head, body), *_ = telling
         is_title = head.strip(" .").casefold() == subject(title).strip(" .").casefold()
         parts = ("" if is_title else head, body)
-        return _shortened(_kept_from_programs("\n\n".join(part for part in parts if part)))
+        lines = "\n\n".join(part for part in parts if part).split("\n")
+        return _shortened("\n".join(f"    {line}" if _READ_BY_PROGRAMS.match(line) else line for line in lines))
     listed = "\n".join(_listed(head, body) for head, body in telling[:MAX_LISTED_COMMITS])
     more = len(telling) - MAX_LISTED_COMMITS
     return _shortened(re.sub(r"\n{3,}", "\n\n", listed).strip("\n")) + (f"\n* and {more} more" if more > 0 else "")
@@ -92,10 +93,6 @@ def _listed(head: str, body: str) -> str:
     """Return one commit of a list; what stands indented is neither a trailer nor the end of a message to anybody."""
     inset = "\n".join(f"  {line}".rstrip() for line in body.split("\n"))
     return f"* {head}\n\n{inset}\n" if body else f"* {head}"
-
-
-def _kept_from_programs(text: str) -> str:
-    return "\n".join(f"    {line}" if _READ_BY_PROGRAMS.match(line) else line for line in text.split("\n"))
 
 
 def _shortened(text: str) -> str:

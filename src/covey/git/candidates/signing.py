@@ -38,7 +38,7 @@ def key(project: Project) -> str | None:
 
     git is asked again as soon as its settings were written.
     """
-    now, seen = time.time_ns(), tuple(map(_stamp, _files(project.common)))
+    now, seen = time.time_ns(), _stamps(project.common)
     known = _known.get(project.common)
     if known is not None and known.settings == seen and time.monotonic() < known.until:
         return known.key
@@ -48,8 +48,8 @@ def key(project: Project) -> str | None:
     return found
 
 
-def _files(common: Path) -> list[str]:
-    """Return the files that git reads its settings from, if none of them includes another."""
+def _stamps(common: Path) -> tuple[_Stamp, ...]:
+    """Return the files that git reads its settings from, if none includes another, and when each was written."""
     system = os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
     home = os.environ.get("HOME", "")
     further = os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
@@ -57,12 +57,12 @@ def _files(common: Path) -> list[str]:
     if own == [None]:
         own = [f"{further}/git/config", f"{home}/.gitconfig"]
     named = [system, *(name for name in own if name), "config", "config.worktree"]
-    return [os.path.join(common, name) for name in named]  # git reads them from there
-
-
-def _stamp(path: str) -> _Stamp:
-    found = files.status(path, follow=True)
-    return path, () if found is None else (found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size)
+    there = [os.path.join(common, name) for name in named]  # git reads them from there
+    facts = [files.status(path, follow=True) for path in there]
+    return tuple(
+        (path, () if fact is None else (fact.st_mtime_ns, fact.st_ctime_ns, fact.st_ino, fact.st_size))
+        for path, fact in zip(there, facts, strict=True)
+    )
 
 
 def _may_be_kept(seen: tuple[_Stamp, ...], now: int) -> bool:

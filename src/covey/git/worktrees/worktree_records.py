@@ -280,10 +280,8 @@ class WorktreeRecords:
         if self._is_foreign(record):
             raise Refused(f"{record.path} is no longer a worktree of covey's.", hint="Move it away, then try again.")
 
-    @contextlib.contextmanager
-    def _alone(self, name: str) -> Iterator[int]:
-        with held(self._lock_file(_checked(name))) as lock:
-            yield lock
+    def _alone(self, name: str) -> contextlib.AbstractContextManager[int]:
+        return held(self._lock_file(_checked(name)))
 
     def _lock_file(self, name: str) -> Path:
         return self.project.records / f"{name}.lock"
