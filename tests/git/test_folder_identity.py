@@ -14,7 +14,7 @@ import pytest
 
 from covey.git.project import find
 from covey.git.rescue.rescue import drop, find_rescues, note_aside, rescue
-from covey.git.rescue.rescue_repository import Limits, NotWhole
+from covey.git.rescue.rescue_repository import NotWhole
 from covey.git.rescue.restore import restore
 from covey.git.rescue.scan import Place
 from covey.git.worktrees import checkout_status
@@ -259,10 +259,9 @@ def test_a_mount_in_a_worktree_is_neither_cleaned_nor_copied(worktrees: Worktree
 # Rescues within limits
 
 
-def _rescue(worktrees: Worktrees, limits: Limits | None = None) -> object:
+def _rescue(worktrees: Worktrees) -> object:
     path, own = worktrees.path("ada"), worktrees.git_dir("ada")
-    more = {} if limits is None else {"limits": limits}
-    return rescue(worktrees.project, path, session="ada", why="a test", at=AT, own=own, **more)  # type: ignore[arg-type]
+    return rescue(worktrees.project, path, session="ada", why="a test", at=AT, own=own)
 
 
 def _nest(path: Path) -> None:
@@ -327,14 +326,22 @@ def test_a_crafted_commit_fails_the_rescue_and_no_more(worktrees: Worktrees) -> 
 
 
 @pytest.mark.parametrize(
-    ("limits", "why"),
-    [(Limits(seconds=-1), "longer than"), (Limits(bytes=10), "MiB"), (Limits(files=1), "files that git does not know")],
+    ("limit", "most", "why"),
+    [
+        ("rescue_repository.MAX_RESCUE_S", -1, "longer than"),
+        ("keep.MAX_RESCUE_BYTES", 10, "MiB"),
+        ("scan.MAX_RESCUE_FILES", 1, "files that git does not know"),
+    ],
 )
-def test_each_limit_of_a_rescue_is_told(worktrees: Worktrees, limits: Limits, why: str) -> None:
+def test_each_limit_of_a_rescue_is_told(
+    worktrees: Worktrees, limit: str, most: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         (worktrees.path("ada") / f"{number}.txt").write_text("work\n" * 10)
-    with pytest.raises(NotWhole, match=why):
-        _rescue(worktrees, limits)
+    with monkeypatch.context() as patched:
+        patched.setattr(f"covey.git.rescue.{limit}", most)
+        with pytest.raises(NotWhole, match=why):
+            _rescue(worktrees)
     assert _rescue(worktrees) is not None
 
 

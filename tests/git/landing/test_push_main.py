@@ -112,10 +112,13 @@ def test_the_users_hook_runs_in_the_checkout_and_may_say_no(path: Path, remote: 
     assert head(remote) == before
 
 
-def test_a_hook_that_never_ends_is_a_push_that_failed(path: Path, remote: Path, project: Project) -> None:
+def test_a_hook_that_never_ends_is_a_push_that_failed(
+    path: Path, remote: Path, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit_files(path, {"b": "b\n"}, "Ours")
     before = head(remote)
     hook(project, "sleep 1000")
-    failed = push(project, "origin", "main", head(path), before, patience=1.0)
+    monkeypatch.setattr("covey.git.landing.push_main.PUSH_TIMEOUT_S", 1.0)
+    failed = push(project, "origin", "main", head(path), before)
     assert isinstance(failed, Failed) and "did not end" in failed.why
     assert head(remote) == before

@@ -331,13 +331,14 @@ def test_a_submodule_that_was_never_wanted_is_no_reason(world: World) -> None:
     assert rescue(world.project, other, session="bob", why="a test", at=AT) is None
 
 
-def test_ignored_files_are_kept_smallest_first_up_to_a_limit(world: World) -> None:
+def test_ignored_files_are_kept_smallest_first_up_to_a_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("covey.git.rescue.keep.MAX_IGNORED_BYTES", 65)
     for size in (10, 20, 30, 40):
         world.write(f"build/{size}", "x" * size)
     with open(world.work / "sparse.log", "wb") as file:
         file.truncate(200 * 1024 * 1024)
     before = everything(world.work)["files"]
-    made = world.must_rescue(ignored_limit=65)
+    made = world.must_rescue()
     assert [entry["path"] for entry in made.left_out] == ["build/40", "sparse.log"]
     assert (made.counts.left_out, made.counts.left_out_bytes) == (2, 200 * 1024 * 1024 + 40)
     after = files_in(world.back(made))

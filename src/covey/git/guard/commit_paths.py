@@ -85,20 +85,17 @@ def unless_undone(
     entries = {path: entry for path, entry in _entries(lists["/written"]) if _text(path) in denied}
     wanted = {path: None if entry.gone else entry.content for path, entry in entries.items()}
     differs = set(wanted)
-    for commit in _mains(project, main, branch):
-        there = _contents(project, commit, sorted(differs))
+    told = mains(project, main)
+    if branch is not None and told:
+        told += merge_base(project, f"refs/heads/{branch}", *told).split()
+    for commit in told:
+        lines = (line.partition("\t") for line in _listed(project, sorted(differs), "-r", commit))
+        facts = ((path, head.split(" ")) for head, _, path in lines)
+        there = {path: f"{mode} {blob}" for path, (mode, _, blob) in facts}  # what is not there is left out
         differs = {path for path in differs if there.get(path) != wanted[path]}
     kept = {_text(path) for path in differs}
     undone = {_text(path) for path in wanted} - kept
     return [write for write in writes if write.path not in undone]
-
-
-def _mains(project: Project, main: str, branch: str | None) -> list[str]:
-    """Return the commits at which main is, here and as others know it, and the one at which a branch left it."""
-    told = mains(project, main)
-    if branch is None or not told:
-        return told
-    return [*told, *merge_base(project, f"refs/heads/{branch}", *told).split()]
 
 
 def main_refs(main: str) -> tuple[str, ...]:
@@ -109,13 +106,6 @@ def main_refs(main: str) -> tuple[str, ...]:
 def mains(project: Project, main: str) -> list[str]:
     """Return the commits at which main is by now, as far as we know; nothing is fetched."""
     return list(dict.fromkeys(refs.listed(project, *main_refs(main)).values()))
-
-
-def _contents(project: Project, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return the mode and blob that some paths have in a commit; what is not there is left out."""
-    told = (line.partition("\t") for line in _listed(project, paths, "-r", commit))
-    facts = ((path, head.split(" ")) for head, _, path in told)
-    return {path: f"{mode} {blob}" for path, (mode, _, blob) in facts}
 
 
 def known_on(project: Project, main: str, scope: Sequence[str]) -> Known | None:

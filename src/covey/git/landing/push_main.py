@@ -49,20 +49,12 @@ class Failed:
 Outcome = Pushed | Behind | Failed
 
 
-def push(
-    project: Project,
-    remote: str,
-    branch: str,
-    commit: str,
-    expected: str | None = None,
-    *,
-    patience: float = PUSH_TIMEOUT_S,
-) -> Outcome:
+def push(project: Project, remote: str, branch: str, commit: str, expected: str | None = None) -> Outcome:
     """Bring a branch of a remote forward to `commit`; pushing twice is pushing once.
 
     `expected` is where we last knew the branch: when somebody has moved it back from there, it is left alone.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PUSH_TIMEOUT_S
     try:
         there = _look(project, remote, branch, deadline)
         if there == commit:

@@ -33,6 +33,10 @@ from covey.values import dataclass
 
 GIT_READS_BYTES = 32 * 1024 * 1024
 """Bytes from which on git reads a file itself; smaller ones are handed to it many at a time."""
+MAX_RESCUE_BYTES = 1024**3
+"""Bytes that one rescue stores, by the length of files or by what they take on disk, whichever is more."""
+MAX_IGNORED_BYTES = 100 * 1024 * 1024
+"""Bytes of ignored files that a rescue keeps, the smallest first."""
 LEFT_TO_FILTER_BYTES = 1024 * 1024
 """Bytes from which on an unchanged file with a filter of its own (LFS) is left to that filter."""
 MAX_HEAD_MOVES = 1000
@@ -110,7 +114,6 @@ def keep_files(
     index: dict[bytes, list[Staged]],
     disk: Disk,
     index_time: int,
-    ignored_limit: int,
 ) -> Kept:
     """Store every file that is not as HEAD has it, and say which they are."""
     kept = Kept(left_out=list(disk.left_out))
@@ -139,7 +142,7 @@ def keep_files(
             _must_fit(git, stored)
         else:
             ignored.append((found.cache, size_below(git.worktree, path), path))
-    _keep_ignored(git, blobs, disk, ignored, ignored_limit, kept)
+    _keep_ignored(git, blobs, disk, ignored, kept)
     blobs.flush()
     _note_deleted(git, base, index, disk, kept)
     return kept
@@ -147,8 +150,8 @@ def keep_files(
 
 def _must_fit(git: PrivateGit, stored: int) -> None:
     git.patience()
-    if stored > git.limits.bytes:
-        raise NotWhole(f"There are more than {git.limits.bytes // 1024**2:,} MiB that git does not have.")
+    if stored > MAX_RESCUE_BYTES:
+        raise NotWhole(f"There are more than {MAX_RESCUE_BYTES // 1024**2:,} MiB that git does not have.")
 
 
 def _noted_as_clean(
@@ -227,13 +230,13 @@ def _read(full: bytes) -> bytes:
 
 
 def _keep_ignored(
-    git: PrivateGit, blobs: Blobs, disk: Disk, ignored: list[tuple[bool, int, bytes]], limit: int, kept: Kept
+    git: PrivateGit, blobs: Blobs, disk: Disk, ignored: list[tuple[bool, int, bytes]], kept: Kept
 ) -> None:
     """Store ignored files up to a number of bytes in all: caches last, the smallest first."""
     total = 0
     kept.caches_only = all(cache for cache, _, _ in ignored)
     for _, size, path in sorted(ignored):
-        if total + size > limit:
+        if total + size > MAX_IGNORED_BYTES:
             kept.left_out.append(LeftOut(path, size, BEYOND))
         elif path in disk.repositories:
             kept.repositories.append(path)

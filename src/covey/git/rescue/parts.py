@@ -192,7 +192,8 @@ def _files(work: FoundWork) -> dict[str, Any]:
     gone = {entry.path for entry in kept.left_out}
     kept_paths = [path for path in disk.files if path not in gone] + kept.repositories
     filled = {folder for path in kept_paths for folder in folders_above(path)}
-    modes = {path: stat.S_IMODE(found.stat.st_mode) for path, found in disk.files.items() if _odd_mode(found.stat)}
+    regular = {path: found.stat.st_mode for path, found in disk.files.items() if stat.S_ISREG(found.stat.st_mode)}
+    modes = {path: own for path, mode in regular.items() if (own := stat.S_IMODE(mode)) not in (0o644, 0o755)}
     modes |= {path: mode for path, mode in disk.folders.items() if mode != 0o755}
     return {
         "files": [
@@ -205,10 +206,6 @@ def _files(work: FoundWork) -> dict[str, Any]:
         "checkout": [_text(path) for path in kept.smudged],
         "left_out": _left_out(kept),
     }
-
-
-def _odd_mode(status: os.stat_result) -> bool:
-    return stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) not in (0o644, 0o755)
 
 
 def _text(path: bytes) -> str:

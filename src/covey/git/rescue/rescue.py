@@ -42,7 +42,7 @@ from covey.git.rescue.parts import (
     write_parts,
     write_rescue,
 )
-from covey.git.rescue.rescue_repository import LIMITS, RESTORE_TIMEOUT_S, Limits, PrivateGit, private_git, refs_git
+from covey.git.rescue.rescue_repository import RESTORE_TIMEOUT_S, PrivateGit, private_git, refs_git
 from covey.git.rescue.scan import (
     BEYOND,
     GITLINK,
@@ -60,8 +60,6 @@ from covey.git.run import checked, complaint
 from covey.moments import calendar
 from covey.values import dataclass
 
-MAX_IGNORED_BYTES = 100 * 1024 * 1024
-"""Bytes of ignored files that a rescue keeps, the smallest first."""
 NAME_TRIES = 1000
 LARGE_INDEX_BYTES = 200_000
 """An index of some two thousand files."""
@@ -113,10 +111,8 @@ def rescue(
     why: str,
     task: str | None = None,
     at: float,
-    ignored_limit: int = MAX_IGNORED_BYTES,
     safe: Collection[str] = (),
     own: Path | None = None,
-    limits: Limits = LIMITS,
     reuses: bool = True,
 ) -> Rescued | None:
     """Keep what git would lose if the worktree were removed, without changing it; None if there is no such thing.
@@ -129,9 +125,9 @@ def rescue(
     if not worktree.is_dir():
         return None
     worktree = Path(os.path.abspath(worktree))
-    with _turn(own), private_git(project, worktree, limits=limits) as git:
+    with _turn(own), private_git(project, worktree, is_rescue=True) as git:
         place = find_place(project, worktree) if own is None else Place(worktree, own)
-        work = _look(git, place, ignored_limit)
+        work = _look(git, place)
         kinds = kinds_of(git, named_objects(work.place, work.state) | staged_oids(work))
         commits = [oid for oid, kind in kinds.items() if kind == "commit"]
         head = work.head.commit
@@ -166,7 +162,7 @@ def _turn(own: Path | None) -> Iterator[None]:
             memory.give_back()
 
 
-def _look(git: PrivateGit, place: Place, ignored_limit: int) -> FoundWork:
+def _look(git: PrivateGit, place: Place) -> FoundWork:
     head = read_head(git.project, place)
     tree = read_tree(git, head.commit)
     if tree is None:
@@ -180,7 +176,7 @@ def _look(git: PrivateGit, place: Place, ignored_limit: int) -> FoundWork:
     links = {path for path, known in base.items() if known.mode == GITLINK}
     links |= {path for path, staged in entries.items() if staged[0].mode == GITLINK}
     disk = look_at_disk(git, base.keys() | entries.keys(), links)
-    kept = keep_files(git, base, entries, disk, index_time, ignored_limit)
+    kept = keep_files(git, base, entries, disk, index_time)
     return FoundWork(place, head, base, entries, disk, kept, state_of(place), raw)
 
 
@@ -202,7 +198,7 @@ def note_aside(
 ) -> Rescued:
     """List a worktree that is kept aside as it is among the rescues; commits that only it reaches are kept with it."""
     who = {"session": session, "why": why, "task": task, "time": at, "aside": str(place.worktree)}
-    with private_git(project, project.common, limits=LIMITS) as git:
+    with private_git(project, project.common, is_rescue=True) as git:
         tips = _tips_of(git, place, session)
         tree, meta = write_note(git, who, len(tips))
         commit = write_commit(git, tree, tips, f"{session}: kept aside\n")

@@ -26,12 +26,6 @@ RESTORE_TIMEOUT_S = 1800.0
 """Seconds for one git process that brings a rescue back, or lists what there is."""
 MAX_RESCUE_S = 300.0
 """Seconds that one rescue may take; a worktree that needs longer is kept aside as it is."""
-MAX_RESCUE_BYTES = 1024**3
-"""Bytes that one rescue stores, by the length of files or by what they take on disk, whichever is more."""
-MAX_RESCUE_FILES = 1_000_000
-"""Files that HEAD and index do not know, and one rescue looks at."""
-MAX_RESCUE_DEPTH = 500
-"""Folders in each other that one rescue enters."""
 
 _SETTINGS = {
     "core.untrackedCache": "false",
@@ -59,19 +53,6 @@ class NotWhole(ToolFailed):
     """A worktree cannot be rescued whole within the limits."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one rescue may take."""
-
-    seconds: float = MAX_RESCUE_S
-    bytes: int = MAX_RESCUE_BYTES
-    files: int = MAX_RESCUE_FILES
-    depth: int = MAX_RESCUE_DEPTH
-
-
-LIMITS = Limits()
-
-
 def quiet(settings: dict[str, str] | None = None) -> dict[str, str]:
     """Return the environment in which git runs nothing but itself, whatever is configured."""
     own = run.settings({**_SETTINGS, **(settings or {})})
@@ -92,14 +73,13 @@ class PrivateGit:
     folder: Path
     worktree: Path
     hash_name: str
-    limits: Limits = LIMITS
     deadline: float = math.inf
 
     def patience(self) -> float:
         """Return how many seconds are left, or say that there are none."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise NotWhole(f"It takes longer than {self.limits.seconds:g} s.")
+            raise NotWhole(f"It takes longer than {MAX_RESCUE_S:g} s.")
         return min(left, RESTORE_TIMEOUT_S)
 
     @property
@@ -129,10 +109,17 @@ class PrivateGit:
 
 @contextmanager
 def private_git(
-    project: Project, worktree: Path, settings: Mapping[str, str] | None = None, limits: Limits | None = None
+    project: Project, worktree: Path, settings: Mapping[str, str] | None = None, *, is_rescue: bool = False
 ) -> Iterator[PrivateGit]:
-    """Make a private repository folder over the project's objects while a rescue or a look needs it."""
-    settings = _settings_of(project) if settings is None else settings
+    """Make a private repository folder over the project's objects while a rescue or a look needs it.
+
+    Of the repository's settings two are heeded: what is ignored, and how objects are named.
+    """
+    if settings is None:
+        wanted = r"^(core\.excludesfile|extensions\.objectformat)$"
+        env = quiet() | named_env(project.common)
+        found = read_config("--type=path", "--get-regexp", wanted, at=project.common, env=env)
+        settings = {key: value or "" for key, value in found}
     hash_name = settings.get("extensions.objectformat", "sha1")
     place = project.state / SCRATCH_FOLDER
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -150,13 +137,5 @@ def private_git(
         for part in ("exclude", "attributes"):
             if (project.common / "info" / part).is_file():
                 shutil.copyfile(project.common / "info" / part, folder / "info" / part)
-        deadline = math.inf if limits is None else time.monotonic() + limits.seconds
-        yield PrivateGit(project, folder, worktree, hash_name, limits or LIMITS, deadline)
-
-
-def _settings_of(project: Project) -> dict[str, str]:
-    """Return the two settings of the repository that a rescue heeds: what is ignored, and how objects are named."""
-    wanted = r"^(core\.excludesfile|extensions\.objectformat)$"
-    env = quiet() | named_env(project.common)
-    found = read_config("--type=path", "--get-regexp", wanted, at=project.common, env=env)
-    return {key: value or "" for key, value in found}
+        deadline = time.monotonic() + MAX_RESCUE_S if is_rescue else math.inf
+        yield PrivateGit(project, folder, worktree, hash_name, deadline)

@@ -18,6 +18,10 @@ GITLINK = 0o160000
 SYMLINK = 0o120000
 SKIPPED = 0x40000000
 """The flag of an index entry whose file is meant to be absent."""
+MAX_RESCUE_FILES = 1_000_000
+"""Files that HEAD and index do not know, and one rescue looks at."""
+MAX_RESCUE_DEPTH = 500
+"""Folders in each other that one rescue enters."""
 CACHE_TAG = b"CACHEDIR.TAG"
 SPECIAL = "neither a file nor a link"
 BEYOND = "ignored, and beyond the limit"
@@ -263,20 +267,20 @@ def _scan(git: PrivateGit, disk: Disk, known: set[bytes]) -> list[tuple[bytes, l
         strange += sum(prefix + name not in known for name, _ in found)
         folders = [(name, status) for name, status in found if stat.S_ISDIR(status.st_mode)]
         below = [(prefix + name, status) for name, status in folders if name.lower() != b".git"]
-        _check_limits(git, folder, strange, [path for path, status in below if status.st_dev != device])
+        _check_limits(folder, strange, [path for path, status in below if status.st_dev != device])
         _must_not_wait(prefix, found)
         listed.append((folder, found))
         pending += [path for path, _ in below]
     return listed
 
 
-def _check_limits(git: PrivateGit, folder: bytes, strange: int, mounted: list[bytes]) -> None:
+def _check_limits(folder: bytes, strange: int, mounted: list[bytes]) -> None:
     if mounted:
         raise NotWhole(f"{os.fsdecode(mounted[0])!r} is another file system.")
-    if folder.count(b"/") > git.limits.depth:
-        raise NotWhole(f"More than {git.limits.depth:,} folders lie in each other.")
-    if strange > git.limits.files:
-        raise NotWhole(f"There are more than {git.limits.files:,} files that git does not know.")
+    if folder.count(b"/") > MAX_RESCUE_DEPTH:
+        raise NotWhole(f"More than {MAX_RESCUE_DEPTH:,} folders lie in each other.")
+    if strange > MAX_RESCUE_FILES:
+        raise NotWhole(f"There are more than {MAX_RESCUE_FILES:,} files that git does not know.")
 
 
 def _must_not_wait(prefix: bytes, found: list[tuple[bytes, os.stat_result]]) -> None:
