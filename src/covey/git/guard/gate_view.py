@@ -19,9 +19,9 @@ from covey.git.landing.fast_forward import MARK_FILE
 from covey.git.project import Project
 from covey.git.run import quoted, read_config
 from covey.git.worktrees.checkout_status import uncommitted
-from covey.values import dataclass
 
 _OURS = (HEADS + TASK_BRANCHES, "refs/covey/", "refs/remotes/", "refs/stash")
+_SETTINGS = "git's settings or hooks"
 _MAX_NAMED = 5
 """Places that are named."""
 _OWN = ("HEAD", "config", "description", "index", "packed-refs", "shallow", "objects", "refs", "reftable", "info",
@@ -88,38 +88,26 @@ def borrow_objects(objects: Path, folder: Path) -> None:
 # What it may have changed where nothing holds it back
 
 
-@dataclass(frozen=True)
-class Picture:
-    """How all looked that a gate has no business with."""
+def look(project: Project, target: str) -> dict[str, object]:
+    """Return how all looks that a gate has no business with, by its name.
 
-    files: Mapping[str, tuple[int, int]]
-    """What is not committed in the user's checkout, with its time and size."""
-    refs: Mapping[str, str]
-    settings: str
-
-
-def look(project: Project, target: str) -> Picture:
-    """Look at what is not the gate's; branches of covey's and the one on which work lands move by themselves."""
-    others = {name: commit for name, commit in refs.listed(project).items() if not name.startswith(_OURS)}
+    Branches of covey's and the one on which work lands move by themselves.
+    """
+    seen: dict[str, object] = {}
+    if not project.bare and (project.common / "index").exists():
+        for _, name in uncommitted(project, project.root, patience=300):
+            found = files.status(project.root / name)
+            seen[f"{name} in your checkout"] = None if found is None else (found.st_mtime_ns, found.st_size)
+    others = {name: at for name, at in refs.listed(project).items() if not name.startswith(_OURS)}
     others.pop(f"refs/heads/{target}", None)
-    return Picture({} if project.bare else _files(project), others, _settings_mark(project.common))
+    return seen | others | {_SETTINGS: _settings_mark(project.common)}
 
 
-def strayed(before: Picture, after: Picture) -> tuple[str, ...]:
-    """Return what was changed between two looks, in words."""
-    changed = [name for name in {**before.files, **after.files} if before.files.get(name) != after.files.get(name)]
-    moved = [name for name in {**before.refs, **after.refs} if before.refs.get(name) != after.refs.get(name)]
-    told = [f"{name} in your checkout" for name in sorted(changed)] + sorted(moved)
-    told += ["git's settings or hooks"] if before.settings != after.settings else []
+def strayed(before: Mapping[str, object], after: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of what was changed between two looks: files, refs, and then settings."""
+    changed = {name for name, _ in before.items() ^ after.items()}
+    told = sorted(changed, key=lambda name: (name == _SETTINGS, name.startswith("refs/"), name))
     return tuple(told[:_MAX_NAMED] + ([f"{len(told) - _MAX_NAMED} more"] if len(told) > _MAX_NAMED else []))
-
-
-def _files(project: Project) -> dict[str, tuple[int, int]]:
-    if not (project.common / "index").exists():
-        return {}
-    names = (name for _, name in uncommitted(project, project.root, patience=300))
-    there = ((name, files.status(project.root / name)) for name in names)
-    return {name: (0, -1) if found is None else (found.st_mtime_ns, found.st_size) for name, found in there}
 
 
 def _settings_mark(common: Path) -> str:

@@ -22,7 +22,6 @@ from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
 from covey.core.texts import redact
 from covey.errors import ToolFailed, Unavailable
-from covey.git.guard import gate_view
 from covey.git.guard.guard import Settings
 from covey.loops.gates import gate_rooms
 from covey.loops.gates.warm_folders import Lent
@@ -121,7 +120,7 @@ class GateUnderWay:
     """What the user's files of git say."""
     keeps: bool = False
     """What it left in the caches is worth to be kept."""
-    before: gate_view.Picture | None = None
+    before: dict[str, object] | None = None
     work: asyncio.Future[Any] | None = None
     """What is done for it at the moment, or was last."""
 
