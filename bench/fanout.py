@@ -96,9 +96,7 @@ def _aside(project: Project) -> Iterator[None]:
 def _land_all(project: Project, tips: list[str]) -> None:
     main = candidates.resolve(project, "refs/heads/main") or ""
     for tip in tips:
-        built = candidates.build(
-            project, main, tip, policy="merge", message="Land it\n", author=("bench", "bench@localhost"), at=None
-        )
+        built = candidates.build(project, main, tip, message="Land it\n", author=("bench", "bench@localhost"), at=None)
         assert isinstance(built, Candidate)
         assert isinstance(landing.land(project, "main", main, built.commit), landing.Landed)
         main = built.commit

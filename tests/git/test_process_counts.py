@@ -73,7 +73,7 @@ def test_one_change_after_another_takes_two_processes_each(tmp_path: Path, asked
     objects.close()
     asked()
     for tip in tips:
-        built = candidates.build(project, main, tip, policy="merge", message="Land it\n", author=("ada", "ada@x"))
+        built = candidates.build(project, main, tip, message="Land it\n", author=("ada", "ada@x"))
         assert isinstance(built, candidates.Candidate)
         assert isinstance(landing.land(project, "main", main, built.commit), landing.Landed)
         main = built.commit

@@ -9,7 +9,7 @@ import pytest
 
 from covey.errors import NotFound
 from covey.git import project as projects
-from covey.git.candidates.candidates import Candidate, Conflict, Policy, build, changed_paths, is_ancestor, resolve
+from covey.git.candidates.candidates import Candidate, Conflict, build, changed_paths, is_ancestor, resolve
 from covey.git.project import Project
 from covey.git.worktrees.worktrees import Worktrees
 from tests.worlds.repositories import commit_files, git_out, make_repository
@@ -30,32 +30,31 @@ def branch(path: Path, name: str, files: dict[str, str], *, start: str = "main")
     return git_out(path, "rev-parse", name)
 
 
-def built(project: Project, tip: str, policy: Policy = "merge", base: str = "main") -> Candidate:
-    made = build(project, base, tip, policy=policy, message="Add it\n\nCovey-Task: AF-1", author=SESSION, at=None)
+def built(project: Project, tip: str, base: str = "main") -> Candidate:
+    made = build(project, base, tip, message="Add it\n\nCovey-Task: AF-1", author=SESSION, at=None)
     assert isinstance(made, Candidate), made
     return made
 
 
 def refused(project: Project, tip: str) -> Conflict:
-    made = build(project, "main", tip, policy="merge", message="No", author=SESSION, at=None)
+    made = build(project, "main", tip, message="No", author=SESSION, at=None)
     assert isinstance(made, Conflict), made
     return made
 
 
-@pytest.mark.parametrize("policy", ["merge", "squash"])
-def test_a_candidate_holds_both_sides_and_touches_no_branch_or_checkout(tmp_path: Path, policy: Policy) -> None:
+def test_a_candidate_holds_both_sides_and_touches_no_branch_or_checkout(tmp_path: Path) -> None:
     path, project = repository(tmp_path)
     tip = branch(path, "work", {"c.txt": "c\n"})
     commit_files(path, {"b.txt": "changed\n"}, "On main")
     before = git_out(path, "for-each-ref"), (project.common / "index").read_bytes()
-    made = built(project, "work", policy)
+    made = built(project, "work")
     assert (git_out(path, "for-each-ref"), (project.common / "index").read_bytes()) == before
     assert git_out(path, "status", "--porcelain") == ""
     assert git_out(path, "show", f"{made.commit}:b.txt") == "changed"
     assert git_out(path, "show", f"{made.commit}:c.txt") == "c"
     main = git_out(path, "rev-parse", "main")
     parents = git_out(path, "show", "-s", "--format=%P", made.commit).split()
-    assert parents == ([main, tip] if policy == "merge" else [main])
+    assert parents == [main, tip]
     assert (made.base, made.tip, made.empty) == (main, tip, False)
     assert made.tree == git_out(path, "rev-parse", f"{made.commit}^{{tree}}")
     who = git_out(path, "show", "-s", "--format=%an %ae %cn %ce%n%B", made.commit)
@@ -65,15 +64,11 @@ def test_a_candidate_holds_both_sides_and_touches_no_branch_or_checkout(tmp_path
 def test_the_same_words_at_the_same_time_give_the_same_commit(tmp_path: Path) -> None:
     path, project = repository(tmp_path)
     branch(path, "work", {"c.txt": "c\n"})
-    made = {
-        build(project, "main", "work", policy="merge", message="é", author=SESSION, at=1_700_000_000.5)
-        for _ in range(2)
-    }
+    made = {build(project, "main", "work", message="é", author=SESSION, at=1_700_000_000.5) for _ in range(2)}
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("policy", ["merge", "squash"])
-def test_a_branch_that_adds_nothing_gives_an_empty_candidate(tmp_path: Path, policy: Policy) -> None:
+def test_a_branch_that_adds_nothing_gives_an_empty_candidate(tmp_path: Path) -> None:
     path, project = repository(tmp_path)
     branch(path, "contained", {})
     git_out(path, "branch", "-f", "contained", "main")
@@ -81,7 +76,7 @@ def test_a_branch_that_adds_nothing_gives_an_empty_candidate(tmp_path: Path, pol
     commit_files(path, {"b.txt": "new\n"}, "The same on main")
     main = git_out(path, "rev-parse", "main")
     for tip in ("contained", "same", "main"):
-        made = built(project, tip, policy)
+        made = built(project, tip)
         assert made.empty and made.commit == main == made.base
 
 
@@ -188,7 +183,7 @@ def test_a_missing_commit_is_not_found(tmp_path: Path) -> None:
     _, project = repository(tmp_path)
     for base, tip in (("main", "nothing"), ("-x", "main"), ("main", "--all")):
         with pytest.raises(NotFound):
-            build(project, base, tip, policy="merge", message="m", author=SESSION, at=None)
+            build(project, base, tip, message="m", author=SESSION, at=None)
 
 
 def test_names_are_resolved_to_commits_and_never_taken_for_options(tmp_path: Path) -> None:

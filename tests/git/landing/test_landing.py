@@ -546,7 +546,7 @@ def test_a_commit_of_the_user_beside_what_has_landed_is_seen(scene: Scene) -> No
     user = scene.main
     assert landed_line(scene.project, "main") == Line(user, scene.new, diverged=True)
     assert follow(scene.project, "main") == MainMoved(user)
-    made = build(scene.project, user, scene.new, policy="merge", message="Both", author=("c", "c@x"), at=None)
+    made = build(scene.project, user, scene.new, message="Both", author=("c", "c@x"), at=None)
     assert isinstance(made, Candidate)
     put_landed(scene.project, made.commit, scene.new)
     assert follow(scene.project, "main") == Landed(made.commit)
@@ -680,7 +680,7 @@ def test_ten_landings_leave_the_history_of_ten_candidates(scene: Scene) -> None:
     base = scene.old
     for number in range(10):
         tip = scene.commit(scene.old, {f"work/{number}.txt": "w\n"})
-        made = build(scene.project, base, tip, policy="merge", message=f"Merge {number}", author=("s", "s@x"), at=None)
+        made = build(scene.project, base, tip, message=f"Merge {number}", author=("s", "s@x"), at=None)
         assert isinstance(made, Candidate)
         assert land(scene.project, "main", base, made.commit) == Landed(made.commit)
         base = made.commit

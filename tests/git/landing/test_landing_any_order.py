@@ -67,9 +67,7 @@ class Stage:
         assert line.main is not None and line.head is not None
         pending = line.head if line.head != line.main else None
         if line.diverged:
-            both = build(
-                self.project, line.main, line.head, policy="merge", message="Both", author=("q", "q@x"), at=None
-            )
+            both = build(self.project, line.main, line.head, message="Both", author=("q", "q@x"), at=None)
             assert isinstance(both, Candidate), both
             put_landed(self.project, both.commit, pending)
             return follow(self.project, "main")

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from covey.errors import NotFound, Refused, ToolFailed
 from covey.git import objects
@@ -29,7 +28,6 @@ CRUD = "".join(map(chr, range(33))) + ".,:;<>\"\\'"
 """What git takes away from both ends of a name."""
 _LATIN = {0: None, **{0xDC00 + byte: byte for byte in range(0x80, 0x100)}}
 
-Policy = Literal["merge", "squash"]
 Entry = tuple[bytes, bytes]
 """Mode and hash of a file as git has it."""
 Trees = tuple[str, str]
@@ -83,14 +81,7 @@ class Conflict:
 
 
 def build(
-    project: Project,
-    base: str,
-    tip: str,
-    *,
-    policy: Policy,
-    message: str,
-    author: tuple[str, str],
-    at: float | None = None,
+    project: Project, base: str, tip: str, *, message: str, author: tuple[str, str], at: float | None = None
 ) -> Candidate | Conflict:
     """Merge `tip` into `base` and commit the result on no branch; with `at`, twice gives the same commit twice."""
     sides = find_sides(project, base, tip)
@@ -99,8 +90,7 @@ def build(
         return merged
     if merged == sides.tree:
         return Candidate(sides.base, sides.tree, sides.base, sides.tip, empty=True)
-    parents = (sides.base, sides.tip) if policy == "merge" else (sides.base,)
-    commit = commit_tree(project, merged, parents, message, Author(*author), at=at)
+    commit = commit_tree(project, merged, (sides.base, sides.tip), message, Author(*author), at=at)
     return Candidate(commit, merged, sides.base, sides.tip, empty=False)
 
 

@@ -189,9 +189,7 @@ def _build(project: Project, head: str, foreign: ForeignCommit, when: float) -> 
         broken = incoming.broken(incoming.look(project, head, [foreign.commit])[foreign.commit])
         if broken:
             raise Refused(f"{incoming.told(broken)}.")
-    built = candidates.build(
-        project, head, foreign.commit, policy="merge", message=foreign.message, author=identity.COVEY, at=when
-    )
+    built = candidates.build(project, head, foreign.commit, message=foreign.message, author=identity.COVEY, at=when)
     if isinstance(built, Conflict):
         return built
     if not built.empty:
