@@ -6,6 +6,7 @@ them; what it cannot prevent, it tells.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -44,22 +45,16 @@ def read(project: Project) -> dict[str, str]:
     for key, said in read_config("--local", "--includes", "--get-regexp", PROGRAMS, at=project.common):
         value = said or ""
         found[key] = f"{found[key]}\n{value}" if key in found else value  # each of several values counts
-    files = {f"the file {name}": _sum(project.common / name) for name in SETTINGS_FILES}
-    return {**found, **{name: value for name, value in files.items() if value}, **_hooks(project)}
+    found |= {f"the file {name}": said for name in SETTINGS_FILES if (said := _sum(project.common / name))}
+    with contextlib.suppress(OSError), os.scandir(project.common / "hooks") as listed:
+        names = [entry.name for entry in listed if not entry.name.endswith(".sample")]
+        found |= {f"the hook {name}": _sum(project.common / "hooks" / name) for name in names}
+    return found
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
     """Return the names of what is not as it was, in order."""
     return sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
-
-
-def _hooks(project: Project) -> dict[str, str]:
-    try:
-        with os.scandir(project.common / "hooks") as listed:
-            names = [entry.name for entry in listed if not entry.name.endswith(".sample")]
-    except OSError:
-        return {}
-    return {f"the hook {name}": _sum(project.common / "hooks" / name) for name in names}
 
 
 def _sum(path: Path) -> str:

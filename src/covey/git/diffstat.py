@@ -11,7 +11,7 @@ from covey.git.identity import PLAIN_DIFF
 from covey.git.overlap import branch_reader as reading
 from covey.git.project import Project
 from covey.git.run import git, without_unreadable
-from covey.git.worktrees.checkout_status import NO_SUBMODULES, CheckoutStatus, look
+from covey.git.worktrees.checkout_status import NO_SUBMODULES, look
 
 STAT_TIMEOUT_S = 20.0
 MAX_COUNTED_FILES = 200
@@ -27,7 +27,9 @@ def size_of(project: Project, folder: Path, *mains: str) -> Size:
     measured from where they last met, so that what others landed never counts as its own.
     """
     with look(project, folder) as seen:
-        base = _left(seen, mains)
+        left = seen.ask("merge-base", "--end-of-options", "HEAD", *mains, patience=STAT_TIMEOUT_S)
+        # Where its own work begins; the last main if git knows nothing in common.
+        base = left.stdout.decode().strip() if left.returncode == 0 else mains[-1]
         words = ("diff", "--numstat", "-z", "--no-renames", *PLAIN_DIFF, NO_SUBMODULES, base, "--")
         told = seen.run(*words, patience=STAT_TIMEOUT_S)
         listed = seen.run("ls-files", "-z", "--others", "--exclude-standard", patience=STAT_TIMEOUT_S)
@@ -36,12 +38,6 @@ def size_of(project: Project, folder: Path, *mains: str) -> Size:
     new = [name for name in listed.split(b"\0") if name]
     plus += sum(_lines(folder, name) for name in new[:MAX_COUNTED_FILES])
     return Size(plus, minus, len(lines) + len(new))
-
-
-def _left(seen: CheckoutStatus, mains: Sequence[str]) -> str:
-    """Return the commit where the worktree's own work begins; the last main if git knows nothing in common."""
-    asked = seen.ask("merge-base", "--end-of-options", "HEAD", *mains, patience=STAT_TIMEOUT_S)
-    return asked.stdout.decode().strip() if asked.returncode == 0 else mains[-1]
 
 
 def sizes_of(project: Project, main: str, tips: Sequence[str]) -> dict[str, Size]:

@@ -31,7 +31,9 @@ def about_to(project: Project, remote: str, url: str, told: str) -> Push:
     The name of a remote counts only where the repository's own settings have that address for it: a session may give
     any name to any address for one command.
     """
-    name = remote if remote != url and url in _addresses(project, remote) else pushes.address(url)
+    asked = try_git("remote", "get-url", "--push", "--all", "--", remote, at=project.common)
+    addresses = asked.stdout.decode(errors="replace").splitlines() if asked.returncode == 0 else []
+    name = remote if remote != url and url in addresses else pushes.address(url)
     found: list[str] = []
     for line in told.splitlines():
         _, new, ref, old = line.split(" ")
@@ -39,11 +41,6 @@ def about_to(project: Project, remote: str, url: str, told: str) -> Push:
         forced = bool(old.strip("0")) and not deleted and not is_held(project, old, new)
         found.append(pushes.ref(ref, forced=forced, deleted=deleted))
     return Push(name, tuple(found))
-
-
-def _addresses(project: Project, remote: str) -> list[str]:
-    asked = try_git("remote", "get-url", "--push", "--all", "--", remote, at=project.common)
-    return asked.stdout.decode(errors="replace").splitlines() if asked.returncode == 0 else []
 
 
 def noted(project: Project, session: str, since: float) -> list[Push]:

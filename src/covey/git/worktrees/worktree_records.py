@@ -85,19 +85,15 @@ def why_not(folder: Path, made: Identity | None, repository: Path) -> str | None
 def _is_same(folder: Path, found: os.stat_result, made: Identity, repository: Path) -> bool:
     now = repository.stat()
     if made.repository_inode not in (0, now.st_ino):
-        return _leads_into(folder, repository)
+        # In this very repository it is git's own of a worktree, or a checkout that names one.
+        said = worktree_admin.pointed_at(folder)
+        entry = folder if said is None else Path(os.path.normpath(folder / said))
+        return repository / "worktrees" in (folder.parent, entry.parent)
     if found.st_ino != made.inode:
         return False
     if now.st_dev == made.repository:
         return found.st_dev == made.device
     return (found.st_dev == now.st_dev) == (made.device == made.repository)
-
-
-def _leads_into(folder: Path, repository: Path) -> bool:
-    """Say whether a folder is git's own of a worktree, or a checkout that names one, in this very repository."""
-    own = repository / "worktrees"
-    said = worktree_admin.pointed_at(folder)
-    return folder.parent == own or (said is not None and Path(os.path.normpath(folder / said)).parent == own)
 
 
 def why_not_entry(entry: Path, made: Identity | None, repository: Path) -> str | None:
