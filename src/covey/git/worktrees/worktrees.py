@@ -26,22 +26,9 @@ from covey.git.worktrees import checkouts, foreign_git, worktree_admin
 from covey.git.worktrees.upstream import Upstream
 from covey.git.worktrees.worktree_files import CHECKOUT_TIMEOUT_S, WorktreeFiles
 from covey.git.worktrees.worktree_records import Record, why_not_entry
-from covey.values import dataclass
 
 LONG_AGO_NS = 1_000_000_000 * 10**9
 """When a file was written, for tools that compare times, that is as it was when something was built from it."""
-
-
-@dataclass(frozen=True)
-class Worktree:
-    """One worktree of covey's: its branch if it is on one, and its commit if it has one."""
-
-    name: str
-    path: Path
-    git_dir: Path | None
-    """Where git keeps its index and HEAD; None if git does not know it, or no longer."""
-    branch: str | None
-    head: str | None
 
 
 class Worktrees(WorktreeFiles):
@@ -54,20 +41,10 @@ class Worktrees(WorktreeFiles):
 
     # What there is
 
-    def list(self) -> list[Worktree]:
+    def list(self) -> list[Record]:
         """Return covey's own worktrees that are on disk or known to git, whole or not."""
-        found = [(record, self._entry(record)) for record in self._all_records()]
-        tips = self.tips() if found else {}
-        return [
-            self._worktree(record, entry, tips)
-            for record, entry in found
-            if entry is not None or os.path.lexists(record.path)
-        ]
-
-    def _worktree(self, record: Record, entry: Path | None, tips: dict[str, str]) -> Worktree:
-        branch = None if entry is None else worktree_admin.branch(entry)
-        commit = None if entry is None else worktree_admin.commit(entry)
-        return Worktree(record.name, record.path, entry, branch, commit if branch is None else tips.get(branch))
+        found = self._all_records()
+        return [each for each in found if self._entry(each) is not None or os.path.lexists(each.path)]
 
     def tips(self) -> dict[str, str]:
         """Return the commit of every branch of a session."""
