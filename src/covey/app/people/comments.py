@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +21,7 @@ from covey.core.fleet.sessions import OWNER, Goal, Session, SessionKind
 from covey.core.merging import merges
 from covey.core.nouns import missing
 from covey.core.people import comments, mail
-from covey.core.people.comments import Comment, OutgoingComment, Place, Shift, Side
+from covey.core.people.comments import Comment, OutgoingComment, Place, Side
 from covey.core.people.rights import OWN, OWNER_ONLY
 from covey.core.texts import redact
 from covey.errors import Refused
@@ -29,6 +29,7 @@ from covey.values import dataclass
 
 if TYPE_CHECKING:
     from covey.git.project import Project
+    from covey.git.review import TaskWork
 
 MAX_LISTED = 1000
 """Comments that are listed."""
@@ -133,42 +134,39 @@ def _look(call: Call, asked: ListComments) -> Callable[[], dict[str, Found]] | N
     places = {task.id: where_work_is(call, task) for task in known.values()}
 
     def look() -> dict[str, Found]:
-        from covey.git import review
-
         main = main_of(project, target)
-        works = {task: locate(project, main, place) for task, place in places.items()}
-        where = {  # in the work for its task as that is now
-            each.id: (work.base if each.side is Side.OLD else work.tip, each.path)
-            for each in found
-            if (work := works.get(each.task)) is not None and each.path is not None
-        }
-        texts = review.lines(project, list(where.values()))
-        shifts = cache(partial(review.shifts, project))  # many comments are on one file
-        seen: dict[str, Found] = {}
-        for each in found:
-            if each.id in where and each.line is not None:
-                own = comments.place(texts[where[each.id]], each.line, each.quote)
-                elsewhere = asked.base if each.side is Side.OLD else asked.tip
-                seen[each.id] = _carried(shifts, *where[each.id], elsewhere, own)
-        return seen
+        works = {task: work for task, place in places.items() if (work := locate(project, main, place)) is not None}
+        return _seen(project, asked, found, works)
 
     return look
 
 
-def _carried(
-    shifts_of: Callable[[str, str, str], Sequence[Shift] | None],
-    commit: str,
-    path: str,
-    elsewhere: str | None,
-    where: Found,
-) -> Found:
-    """Return where a line is in another commit, if one is asked for."""
-    place, line = where
-    if elsewhere is None or line is None or elsewhere == commit:
-        return where
-    shifts = shifts_of(path, commit, elsewhere)
-    there = None if shifts is None else comments.carried(shifts, line)
-    return (Place.OUTDATED, None) if there is None else (place, there)
+def _seen(
+    project: Project, asked: ListComments, found: Sequence[Comment], works: Mapping[str, TaskWork]
+) -> dict[str, Found]:
+    """Return where lines are in the works for their tasks, or in other commits if these are asked for."""
+    from covey.git import review
+
+    where = {
+        each.id: (works[each.task].base if each.side is Side.OLD else works[each.task].tip, each.path)
+        for each in found
+        if each.task in works and each.path is not None
+    }
+    texts = review.lines(project, list(where.values()))
+    shifts = cache(partial(review.shifts, project))  # many comments are on one file
+    seen: dict[str, Found] = {}
+    for each in found:
+        if each.id not in where or each.line is None:
+            continue
+        commit, path = where[each.id]
+        place, line = comments.place(texts[commit, path], each.line, each.quote)
+        elsewhere = asked.base if each.side is Side.OLD else asked.tip
+        if elsewhere is not None and elsewhere != commit and line is not None:
+            moved = shifts(path, commit, elsewhere)
+            line = None if moved is None else comments.carried(moved, line)
+            place = Place.OUTDATED if line is None else place
+        seen[each.id] = place, line
+    return seen
 
 
 def _listed(call: Call, task: str | None) -> list[Comment]:

@@ -125,7 +125,7 @@ def show(call: Call, asked: Nothing, id: str) -> ProposalRow:
 @verb("proposal.withdraw", "POST /api/proposals/{id}/withdraw", Nothing, ProposalRow, may=OWN)
 def withdraw(call: Call, asked: Nothing, id: str) -> ProposalRow:
     """Take one's own proposal back."""
-    return row(call, _end(call, call.find(Proposal, id), proposals.Withdrawn(), tells=False))
+    return row(call, _end(call, call.find(Proposal, id), proposals.Withdrawn()))
 
 
 # What a person does
@@ -164,17 +164,11 @@ def decline(call: Call, asked: Perhaps, id: str) -> ProposalRow:
     return row(call, _end(call, call.find(Proposal, id), proposals.Declined(call.line(asked.reason, "The reason"))))
 
 
-def _end(
-    call: Call,
-    found: Proposal,
-    event: proposals.Accepted | proposals.Declined | proposals.Withdrawn,
-    *,
-    tells: bool = True,
-) -> Proposal:
+def _end(call: Call, found: Proposal, event: proposals.Accepted | proposals.Declined | proposals.Withdrawn) -> Proposal:
     proposals.end(found, event)
     after = call.tx.advance(found, event, call.actor(None))
     session = call.tx.session(found.session)
-    if tells and session is not None and not session.removed:
+    if session is not None and not session.removed and not isinstance(event, proposals.Withdrawn):
         because = f": {after.reason}" if after.reason else "."
         tell(call, found.session, f"{found.id}, by which you asked for {found.verb}, was {after.state}{because}", None)
     return after
