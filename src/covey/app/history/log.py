@@ -11,7 +11,6 @@ from covey.app.context import Call
 from covey.app.shapes.forms import ONE_LINE, Answered, Asked, Json, Limit, Name, Seq, TaskId, form
 from covey.app.verbs import verb
 from covey.core.events import Event, noun
-from covey.core.history.activity import sentence
 from covey.core.nouns import AUDIENCES, BY_NAME, KINDS, Audience, missing
 from covey.core.people.mail import addresses
 from covey.core.people.rights import PARTLY, visible
@@ -160,6 +159,8 @@ def event_row(event: Event) -> EventRow:
 
 
 def _told(event: Event, tasks: dict[str, str]) -> TrailRow:
+    from covey.core.history.activity import sentence  # few verbs tell events, and most start with this module
+
     data = msgspec.json.decode(event.data)
     named = data.get("task")
     task = named if isinstance(named, str) else tasks.get(event.subject)

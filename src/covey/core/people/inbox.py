@@ -89,16 +89,12 @@ class InboxItem:
     """What a person can do, the first the most usual."""
 
 
-PERMISSION = (Decision.ALLOW, Decision.ALWAYS, Decision.DENY)
-ANSWER = (Decision.REPLY, Decision.DENY)
-
-
 def of_question(question: Question) -> InboxItem:
     """Return an open question as an item; the same question of others has the same key."""
     permission = question.wants is Wants.PERMISSION
     offer = offered(question.tool, question.about) if permission else None
-    # Without a tool there is nothing to allow for ever.
-    decisions = ANSWER if not permission else PERMISSION if question.tool else (Decision.ALLOW, Decision.DENY)
+    always = (Decision.ALWAYS,) if question.tool else ()  # without a tool there is nothing to allow for ever
+    decisions = (Decision.ALLOW, *always, Decision.DENY) if permission else (Decision.REPLY, Decision.DENY)
     what = (question.tool, question.about or question.text) if permission else (question.text, *question.choices)
     return InboxItem(
         **_asked_by(question.id, question.session, question.task, question.asked, question.until),
