@@ -17,10 +17,10 @@ from covey import trash
 from covey.app.context import Call, Context
 from covey.app.fleet.sessions import note_rescued
 from covey.app.history.leftovers import FOUND_ON_DISK, OUTPUT, Leftover, Records, find, gather
-from covey.app.shapes.forms import Answered, Nothing
+from covey.app.shapes.forms import Answered, Nothing, completed, fields_of
 from covey.app.verbs import verb
 from covey.core.history import retention
-from covey.core.history.retention import ANSWERS_KEPT_S, RULES, RetainedKind
+from covey.core.history.retention import ANSWERS_KEPT_S, RULES, RetainedKind, Rule
 from covey.core.people.rights import OWNER_ONLY
 from covey.errors import CoveyError, Refused, Unavailable
 from covey.git.project import Project
@@ -52,6 +52,7 @@ class CleanRow(Struct, frozen=True, kw_only=True):
     rescue: str | None = None
 
 
+@completed(fields_of(Rule))
 class CleanKind(Answered, frozen=True, kw_only=True):
     """One kind of thing: where it lies, how long it is kept, by which settings, and what of it goes, or went.
 
@@ -60,11 +61,6 @@ class CleanKind(Answered, frozen=True, kw_only=True):
     """
 
     kind: str
-    where: str
-    kept: str
-    settings: tuple[str, ...]
-    proof: str
-    by: str
     count: int
     bytes: int
     oldest: float | None

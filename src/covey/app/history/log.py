@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from covey.app.context import Call
-from covey.app.shapes.forms import ONE_LINE, Answered, Asked, Json, Limit, Name, Seq, TaskId, form
+from covey.app.shapes.forms import ONE_LINE, Answered, Asked, Json, Limit, Name, Seq, TaskId, completed, fields_of, form
 from covey.app.verbs import verb
 from covey.core.events import Event, noun
 from covey.core.nouns import AUDIENCES, BY_NAME, KINDS, Audience, missing
+from covey.core.people.alerts import Alert
 from covey.core.people.mail import addresses
 from covey.core.people.rights import PARTLY, visible
 from covey.errors import Invalid
@@ -55,16 +56,11 @@ class ListAlerts(Asked, frozen=True, kw_only=True):
     limit: Limit = 100
 
 
+@completed(fields_of(Event, "data", "prev"))
 class EventRow(Answered, frozen=True, kw_only=True):
     """One event of the log; `prev` is the hash of the one before, in hex."""
 
-    seq: int
-    time: float
-    actor: str
-    kind: str
-    subject: str
     data: Json
-    key: str | None
     prev: str
 
 
@@ -80,15 +76,9 @@ class TrailRow(Struct, frozen=True, kw_only=True):
     task: str | None = None
 
 
+@completed(fields_of(Alert, "ordinal"))
 class AlertRow(Answered, frozen=True, kw_only=True):
     """Something a person should know."""
-
-    id: str
-    type: str
-    session: str | None
-    message: str
-    task: str | None
-    raised: float
 
 
 @verb("log.list", "GET /api/log", ListEvents, list[EventRow], may=PARTLY)

@@ -13,7 +13,7 @@ from covey.app.context import Call, find
 from covey.app.merging.review import locate, main_of, where_work_is
 from covey.app.merging.sendback import free_if_author_gone
 from covey.app.people.mail import why_it_waits
-from covey.app.shapes.forms import Answered, Asked, Commit, Nothing, Path, TaskId
+from covey.app.shapes.forms import Answered, Asked, Commit, Nothing, Path, TaskId, completed, fields_of
 from covey.app.verbs import verb
 from covey.core.board import tasks
 from covey.core.board.tasks import Status, Task
@@ -83,25 +83,11 @@ class SendComments(Asked, frozen=True, kw_only=True):
     back: bool = False
 
 
+@completed(fields_of(Comment, "ordinal", "removed", "text"))
 class CommentRow(Answered, frozen=True, kw_only=True):
     """A comment, where its line is by now (`place`, `now`), and whether its reader has it (`state`)."""
 
-    id: str
-    task: str
-    author: str
     text: str
-    commit: str | None
-    path: str | None
-    side: Side
-    line: int | None
-    lines: int
-    quote: str
-    written: float
-    edited: float | None
-    sent: float | None
-    to: str | None
-    message: str | None
-    back: bool
     place: Place | None
     now: int | None
     state: str

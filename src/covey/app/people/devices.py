@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from covey.app.context import Call
 from covey.app.fleet.heartbeats import of_device
 from covey.app.fleet.sessions import as_text
-from covey.app.shapes.forms import Answered, Asked, Nothing
+from covey.app.shapes.forms import Answered, Asked, Nothing, completed, fields_of
 from covey.app.verbs import verb
 from covey.core.people import devices
 from covey.core.people.devices import Device, DeviceKind
@@ -57,15 +57,11 @@ class Invitation(Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
 
 
+@completed(fields_of(Device, "ordinal", "invited", "until", "code", "token", "key"))
 class DeviceRow(Answered, frozen=True, kw_only=True):
     """A browser that joined, and when it was last heard of."""
 
-    id: str
-    kind: DeviceKind
-    label: str
-    joined: float | None
     seen: float | None
-    revoked: float | None
     known: bool
     this: bool = False
 

@@ -20,6 +20,7 @@ from covey.core.merging.queue_view import UNTESTED, QueueView
 from covey.core.people import inbox
 from covey.core.people.alerts import AlertKind
 from covey.core.people.inbox import InboxItem, InboxKind
+from covey.core.people.proposals import Proposal
 from covey.core.people.rights import OWNER_ONLY
 
 MAX_PER_KIND = 1000
@@ -203,29 +204,29 @@ def _proposals(call: Call) -> Iterator[InboxItem]:
     """Yield what sessions ask a person to do, with what that would change."""
     for proposal in call.tx.open_proposals(limit=MAX_PER_KIND):
         row = proposals.row(call, proposal)
-        task = None if row.target is None or call.tx.task(row.target) is None else row.target
+        task = None if proposal.target is None or call.tx.task(proposal.target) is None else proposal.target
         yield InboxItem(
-            key=f"proposal:{row.id}",
+            key=f"proposal:{proposal.id}",
             kind=InboxKind.PROPOSAL,
             title=f"proposes to {row.what}",
-            text=_proposed(row),
-            session=row.session,
+            text=_proposed(proposal, row),
+            session=proposal.session,
             task=task,
-            since=row.made,
-            ids=(row.id,),
-            sessions=(row.session,),
+            since=proposal.made,
+            ids=(proposal.id,),
+            sessions=(proposal.session,),
             tasks=() if task is None else (task,),
             decisions=("accept-anyway" if row.stale else "accept", "decline"),
         )
 
 
-def _proposed(row: ProposalRow) -> str:
+def _proposed(proposal: Proposal, row: ProposalRow) -> str:
     """Return what is proposed; of a text that is too long for its place, how much more there is and who shows it."""
-    stale = [f"{row.target or 'What it is about'} has changed since."] if row.stale else []
-    text = "\n".join([row.why, *stale, *(f"{each.field}: {_from(each)}{_inset(each.to)}" for each in row.changes)])
+    stale = [f"{proposal.target or 'What it is about'} has changed since."] if row.stale else []
+    text = "\n".join([proposal.why, *stale, *(f"{each.field}: {_from(each)}{_inset(each.to)}" for each in row.changes)])
     if len(text) <= TEXT:
         return text
-    return f"{text[:TEXT]}\n[{len(text) - TEXT:,} more characters: covey proposal show {row.id} shows all of it]"
+    return f"{text[:TEXT]}\n[{len(text) - TEXT:,} more characters: covey proposal show {proposal.id} shows all of it]"
 
 
 def _from(change: ProposedChange) -> str:

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from covey.app.context import Call, find
 from covey.app.people import session_limits
-from covey.app.shapes.forms import Answered, As, Limit, Seq, TaskId, Title, form
+from covey.app.shapes.forms import Answered, As, Limit, Seq, TaskId, Title, completed, fields_of, form
 from covey.app.verbs import verb
 from covey.core.fleet.sessions import COVEY, EVERYONE, OWNER, Goal, Session, SessionKind
 from covey.core.fleet.task_updates import Facts
@@ -46,28 +46,17 @@ class Inbox(As, frozen=True, kw_only=True):
     after: Seq = 0
 
 
+@completed(fields_of(Reading, "message"))
 class ReadingRow(Answered, frozen=True):
     """What became of a message with one who got it: when it was read, seen in its conversation, acknowledged."""
 
-    reader: str
-    read: float
-    delivered: float | None
-    acked: float | None
 
-
+@completed(fields_of(Message, "ordinal", "facts", "text"))
 class MessageFull(Answered, frozen=True, kw_only=True):
     """A message as one reader sees it; `waits` says why who shall be woken is not, `readers` whom it has reached."""
 
-    id: str
     seq: int
-    sender: str
-    to: str
-    subject: str | None
     text: str
-    task: str | None
-    wants_ack: bool
-    sent: float
-    wake: bool
     read: float | None
     delivered: float | None
     acked: float | None

@@ -11,7 +11,7 @@ from msgspec import NODEFAULT, Raw, Struct, structs
 from covey.app.context import Call, Principal
 from covey.app.people.mail import tell
 from covey.app.shapes.board import AddTask, BulkTasks, EditTask, ImportTasks
-from covey.app.shapes.forms import Answered, Asked, Json, Limit, Nothing, Perhaps
+from covey.app.shapes.forms import Answered, Asked, Json, Limit, Nothing, Perhaps, completed, fields_of
 from covey.app.shapes.leases import TakeLease
 from covey.app.verbs import VERBS, Verb, decode, verb
 from covey.core.board.needs import Policy
@@ -55,26 +55,17 @@ class ProposedChange(Struct, frozen=True):
     to: str
 
 
+@completed(fields_of(Proposal, "ordinal", "basis", "was", "asked"))
 class ProposalRow(Answered, frozen=True, kw_only=True):
     """What a session asks a person to do; `stale`: what it is about has changed since.
 
     `asked` is the body of the request, `changes` the same field by field.
     """
 
-    id: str
-    session: str
-    verb: str
-    target: str | None
     what: str
-    why: str
     asked: Json
     changes: list[ProposedChange]
     stale: bool
-    state: proposals.ProposalState
-    reason: str | None
-    by: str | None
-    made: float
-    ended: float | None
 
 
 # What a session does

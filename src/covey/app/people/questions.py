@@ -10,10 +10,9 @@ from msgspec import Meta, field
 
 from covey.app.context import Call
 from covey.app.fleet.sessions import alert
-from covey.app.shapes.forms import Answered, As, Asked, Limit, Name, Nothing, Title
+from covey.app.shapes.forms import Answered, As, Asked, Limit, Name, Nothing, Title, completed, fields_of
 from covey.app.verbs import verb
 from covey.core.board.tasks import Status
-from covey.core.fleet import signals
 from covey.core.fleet.sessions import COVEY, OWNER
 from covey.core.fleet.signals import Asks, Wants
 from covey.core.people import permits, questions
@@ -73,37 +72,14 @@ class GrantPermit(Asked, frozen=True, kw_only=True):
     about: Annotated[str, Meta(max_length=16_384)] = ""
 
 
+@completed(fields_of(Question, "ordinal", "asks"))
 class QuestionRow(Answered, frozen=True, kw_only=True):
     """A question, when it is denied if nobody answers, and what was decided."""
 
-    id: str
-    session: str
-    task: str | None
-    run: str | None
-    wants: signals.Wants
-    text: str
-    tool: str
-    about: str
-    choices: tuple[str, ...]
-    state: questions.QuestionState
-    decision: questions.Decision | None
-    answer: str | None
-    by: str | None
-    told: bool
-    asked: float
-    until: float | None
-    ended: float | None
 
-
+@completed(fields_of(Permit, "ordinal"))
 class PermitRow(Answered, frozen=True, kw_only=True):
     """What every agent may do here without asking."""
-
-    id: str
-    tool: str
-    about: str
-    by: str
-    granted: float
-    revoked: float | None
 
 
 # What the loops do

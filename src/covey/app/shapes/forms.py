@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Self, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, Self, TypeVar, cast, get_type_hints
 
 from msgspec import Meta, Raw, Struct, defstruct
 
@@ -90,6 +90,11 @@ class Answered(Struct, frozen=True, kw_only=True):
         """Return a value as it is answered: what is not computed is its field of the same name."""
         own = {name: getattr(value, name) for name in cls.__struct_fields__ if name not in computed}
         return cls(**own, **computed)
+
+
+def fields_of(value: type, *without: str) -> Iterator[tuple[str, Any]]:
+    """Yield name and type of the fields of a value of the core, but for some."""
+    return ((name, kind) for name, kind in get_type_hints(value).items() if name not in without)
 
 
 def completed(fields: Iterable[tuple[str, Any] | tuple[str, Any, Any]]) -> Callable[[type[S]], type[S]]:
