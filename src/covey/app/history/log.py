@@ -60,6 +60,7 @@ class ListAlerts(Asked, frozen=True, kw_only=True):
 class EventRow(Answered, frozen=True, kw_only=True):
     """One event of the log; `prev` is the hash of the one before, in hex."""
 
+    seq: int
     data: Json
     prev: str
 
@@ -79,6 +80,8 @@ class TrailRow(Struct, frozen=True, kw_only=True):
 @completed(fields_of(Alert, "ordinal"))
 class AlertRow(Answered, frozen=True, kw_only=True):
     """Something a person should know."""
+
+    id: str
 
 
 @verb("log.list", "GET /api/log", ListEvents, list[EventRow], may=PARTLY)

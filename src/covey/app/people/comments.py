@@ -87,6 +87,7 @@ class SendComments(Asked, frozen=True, kw_only=True):
 class CommentRow(Answered, frozen=True, kw_only=True):
     """A comment, where its line is by now (`place`, `now`), and whether its reader has it (`state`)."""
 
+    id: str
     text: str
     place: Place | None
     now: int | None

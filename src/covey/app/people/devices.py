@@ -61,6 +61,7 @@ class Invitation(Struct, frozen=True, kw_only=True):
 class DeviceRow(Answered, frozen=True, kw_only=True):
     """A browser that joined, and when it was last heard of."""
 
+    id: str
     seen: float | None
     known: bool
     this: bool = False

@@ -55,6 +55,7 @@ class ReadingRow(Answered, frozen=True):
 class MessageFull(Answered, frozen=True, kw_only=True):
     """A message as one reader sees it; `waits` says why who shall be woken is not, `readers` whom it has reached."""
 
+    id: str
     seq: int
     text: str
     read: float | None

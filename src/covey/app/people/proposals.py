@@ -62,6 +62,7 @@ class ProposalRow(Answered, frozen=True, kw_only=True):
     `asked` is the body of the request, `changes` the same field by field.
     """
 
+    id: str
     what: str
     asked: Json
     changes: list[ProposedChange]

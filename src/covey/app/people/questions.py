@@ -76,10 +76,14 @@ class GrantPermit(Asked, frozen=True, kw_only=True):
 class QuestionRow(Answered, frozen=True, kw_only=True):
     """A question, when it is denied if nobody answers, and what was decided."""
 
+    id: str
+
 
 @completed(fields_of(Permit, "ordinal"))
 class PermitRow(Answered, frozen=True, kw_only=True):
     """What every agent may do here without asking."""
+
+    id: str
 
 
 # What the loops do
