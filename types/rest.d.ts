@@ -47,8 +47,8 @@ export interface AgentRow {
 export interface AlertRow {
   id: string;
   type: string;
-  session: string | null;
   message: string;
+  session: string | null;
   task: string | null;
   raised: number;
 }
@@ -128,15 +128,15 @@ export interface Claim {
 /** One kind of thing: where it lies, how long it is kept, by which settings, and what of it goes, or went. */
 export interface CleanKind {
   kind: string;
-  where: string;
-  kept: string;
-  settings: string[];
-  proof: string;
-  by: string;
   count: number;
   bytes: number;
   oldest: number | null;
   some: CleanRow[];
+  where: string;
+  kept: string;
+  settings: string[];
+  proof: string;
+  by: Cleaner;
 }
 
 /** One thing that goes, or went: its bytes, since when it is as it is, and why; `left` says why it is still there. */
@@ -148,6 +148,9 @@ export interface CleanRow {
   left: string;
   rescue: string | null;
 }
+
+/** Who removes what has had its time; `covey clean --yes` does both of the first two. */
+export type Cleaner = "covey clean --yes" | "the daemon, by itself" | "the merge queue";
 
 /** What is kept, kind by kind, and whether what had its time was removed or is only shown. */
 export interface Cleaning {
@@ -168,27 +171,27 @@ export interface ClueRow {
 /** A comment, where its line is by now (`place`, `now`), and whether its reader has it (`state`). */
 export interface CommentRow {
   id: string;
-  task: string;
-  author: string;
   text: string;
-  commit: string | null;
-  path: string | null;
-  side: Side;
-  line: number | null;
-  lines: number;
-  quote: string;
-  written: number;
-  edited: number | null;
-  sent: number | null;
-  to: string | null;
-  message: string | null;
-  back: boolean;
   place: Place | null;
   now: number | null;
   state: string;
   delivered: number | null;
   read: number | null;
   acked: number | null;
+  task: string;
+  commit: string | null;
+  path: string | null;
+  side: Side;
+  line: number | null;
+  lines: number;
+  quote: string;
+  author: string;
+  written: number;
+  edited: number | null;
+  sent: number | null;
+  to: string | null;
+  message: string | null;
+  back: boolean;
 }
 
 /** What the work for a task would conflict with: files in which it does with main, and other open work. */
@@ -239,13 +242,13 @@ export type DeviceKind = "page" | "phone";
 /** A browser that joined, and when it was last heard of. */
 export interface DeviceRow {
   id: string;
+  seen: number | null;
+  known: boolean;
+  this: boolean;
   kind: DeviceKind;
   label: string;
   joined: number | null;
-  seen: number | null;
   revoked: number | null;
-  known: boolean;
-  this: boolean;
 }
 
 /** One file that differs: `patch` has its hunks, null if it is binary or has no room; `next` is where to go on. */
@@ -332,13 +335,13 @@ export interface Entry {
 /** One event of the log; `prev` is the hash of the one before, in hex. */
 export interface EventRow {
   seq: number;
+  data: Record<string, unknown>;
+  prev: string;
   time: number;
   actor: string;
   kind: string;
   subject: string;
-  data: Record<string, unknown>;
   key: string | null;
-  prev: string;
 }
 
 /** A test that failed and then passed on the very same tree: how often, first and last, and in which gate. */
@@ -558,13 +561,13 @@ export interface JoinDevice {
 /** A browser that was let in, and the secret that only it gets; none if it was known already. */
 export interface JoinedDevice {
   id: string;
+  seen: number | null;
+  known: boolean;
+  this: boolean;
   kind: DeviceKind;
   label: string;
   joined: number | null;
-  seen: number | null;
   revoked: number | null;
-  known: boolean;
-  this: boolean;
   secret: string | null;
 }
 
@@ -957,19 +960,19 @@ export interface MergeWhy {
 export interface MessageFull {
   id: string;
   seq: number;
-  sender: string;
-  to: string;
-  subject: string | null;
   text: string;
-  task: string | null;
-  wants_ack: boolean;
-  sent: number;
-  wake: boolean;
   read: number | null;
   delivered: number | null;
   acked: number | null;
   waits: string | null;
   readers: ReadingRow[];
+  to: string;
+  subject: string | null;
+  task: string | null;
+  wants_ack: boolean;
+  wake: boolean;
+  sender: string;
+  sent: number;
 }
 
 /** A state in which a session was, since when, and for what evidence. */
@@ -1149,14 +1152,14 @@ export interface ProjectStatus {
 /** What a session asks a person to do; `stale`: what it is about has changed since. */
 export interface ProposalRow {
   id: string;
-  session: string;
-  verb: string;
-  target: string | null;
   what: string;
-  why: string;
   asked: Record<string, unknown>;
   changes: ProposedChange[];
   stale: boolean;
+  session: string;
+  verb: string;
+  target: string | null;
+  why: string;
   state: ProposalState;
   reason: string | null;
   by: string | null;
@@ -1192,13 +1195,13 @@ export interface QuestionRow {
   tool: string;
   about: string;
   choices: string[];
+  until: number | null;
   state: QuestionState;
   decision: Decision | null;
   answer: string | null;
   by: string | null;
   told: boolean;
   asked: number;
-  until: number | null;
   ended: number | null;
 }
 
@@ -1310,8 +1313,8 @@ export interface Reading {
 export interface ReadingRow {
   reader: string;
   read: number;
-  delivered: number | null;
   acked: number | null;
+  delivered: number | null;
 }
 
 /** Why the task goes back, if anything went wrong. */
