@@ -16,7 +16,7 @@ from covey.app.costs.reservations import Day
 from covey.app.fleet import fleet_verbs, runs
 from covey.app.fleet.heartbeats import Pulses
 from covey.app.leases import write_check
-from covey.app.merging.queue_records import end_gate, journal, note_flakes, pushed, put, start_gate
+from covey.app.merging.queue_records import end_gate, note_flakes, put
 from covey.app.overlap import overlaps
 from covey.app.people import devices, proposals, questions
 from covey.app.shapes.board import EditTask
@@ -39,6 +39,7 @@ from covey.errors import CoveyError
 from covey.store.engine import rows
 from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
+from tests.worlds.queue_records import journal, pushed, start_gate
 
 LONG = "A text that is too long for a row. " * 600
 COMMIT = "c0ffee" + "0" * 34

@@ -20,6 +20,7 @@ from covey.core.merging.merges import Merge
 from covey.core.merging.queue import queue_status
 from covey.errors import Denied, NotFound, Refused
 from tests.worlds.boards import World
+from tests.worlds.queue_records import journal, start_gate
 
 COMMIT, MAIN, TREE = "c" * 40, "a" * 40, "d" * 40
 
@@ -52,7 +53,7 @@ def put(world: World, merge: str, event: merges.Event) -> Merge:
 def start(world: World, *names: str, purpose: str = "group") -> Gate:
     """Let a gate begin on some merges."""
     event = gates.Started(test=1, base=MAIN, commit=TREE, merges=names, purpose=purpose)
-    gate = world.do(lambda call: queue_records.start_gate(call, event))
+    gate = world.do(lambda call: start_gate(call, event))
     for name in names:
         put(world, name, merges.Tested(TREE, gate.id))
     return gate
@@ -67,7 +68,7 @@ def end(world: World, gate: Gate, *failures: str) -> None:
 def land(world: World, gate: Gate | None, *names: str) -> Landing:
     """Let main take some merges."""
     made = landings.Made(branch="main", before=MAIN, commit=TREE, merges=names, gate=gate.id if gate else None)
-    landing = world.do(lambda call: queue_records.journal(call, made))
+    landing = world.do(lambda call: journal(call, made))
     for name in names:
         put(world, name, merges.Landed(TREE, landing.id))
     return landing

@@ -25,6 +25,7 @@ from covey.errors import Denied, NotFound, Refused
 from covey.runners.process import ProcessRunner
 from tests.app.merging.test_merges import COMMIT, MAIN, TREE, checked, end, handed_in, land, put, start
 from tests.worlds.boards import World
+from tests.worlds.queue_records import pushed, start_gate
 from tests.worlds.serving import wait_until
 
 
@@ -96,7 +97,7 @@ def test_a_gate_that_cannot_be_run_and_a_remote_that_takes_nothing_are_told_of_t
     assert told["retry"]
     world.clock.run(1)
     landing = land(world, None, merge)
-    world.do(lambda call: queue_records.pushed(call, landing, "origin"))
+    world.do(lambda call: pushed(call, landing, "origin"))
     assert world.ask("queue.show")["troubles"] == []
 
 
@@ -125,7 +126,7 @@ def test_the_journal_and_the_flakes_are_listed_the_newest_first(world: World) ->
     gate = start(world, first)
     end(world, gate, "test_sum")
     landings = [land(world, None, first), land(world, None, second)]
-    world.do(lambda call: queue_records.pushed(call, landings[0], "origin"))
+    world.do(lambda call: pushed(call, landings[0], "origin"))
     world.do(lambda call: queue_records.note_flakes(call, gate, ("test_sum",)))
     shown = world.ask("landing.list")
     assert [each["id"] for each in shown] == [landings[1].id, landings[0].id]
@@ -146,7 +147,7 @@ def some_gate(world: World, tmp_path: Path) -> Gate:
     """Return a gate in a project whose state is kept in a folder."""
     world.app.context.runs = tmp_path / "runs"
     event = gates.Started(test=1, base=MAIN, commit=TREE)
-    return world.do(lambda call: queue_records.start_gate(call, event))
+    return world.do(lambda call: start_gate(call, event))
 
 
 def test_what_a_gate_printed_is_read_from_where_it_is_kept_without_secrets(world: World, tmp_path: Path) -> None:
@@ -287,9 +288,7 @@ def test_a_gate_has_worked_if_its_commands_have_whatever_else_it_was_given(
 ) -> None:
     first = Merge(check="make test")
     checks = queue_records.digest(Config(merge=first))
-    gate = world.do(
-        lambda call: queue_records.start_gate(call, gates.Started(test=1, base=MAIN, commit=TREE, checks=checks))
-    )
+    gate = world.do(lambda call: start_gate(call, gates.Started(test=1, base=MAIN, commit=TREE, checks=checks)))
     assert not world.do(lambda call: call.tx.has_worked(checks))
     world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
     assert world.do(lambda call: call.tx.has_worked(checks))
@@ -301,7 +300,7 @@ def test_a_gate_has_worked_if_its_commands_have_whatever_else_it_was_given(
 def test_a_gate_that_passed_under_an_older_covey_has_worked(world: World) -> None:
     now = queue_records.digest(Config(merge=Merge(check="make test")))
     older = gates.Started(test=1, base=MAIN, commit=TREE, checks=now.partition("-")[2])
-    gate = world.do(lambda call: queue_records.start_gate(call, older))
+    gate = world.do(lambda call: start_gate(call, older))
     world.do(lambda call: queue_records.end_gate(call, gate.id, gates.Ended(passed=True, code=0)))
     assert world.do(lambda call: call.tx.has_worked(now))
     assert not world.do(lambda call: call.tx.has_worked(queue_records.digest(Config(merge=Merge(check="make other")))))

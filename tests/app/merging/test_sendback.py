@@ -21,6 +21,7 @@ from covey.core.fleet.sessions import COVEY, OWNER
 from covey.core.merging import gates, landings, merges
 from covey.core.merging.rejection import FAILS, TEXT, Clash, Commit, Since
 from tests.worlds.boards import World
+from tests.worlds.queue_records import journal, start_gate
 
 BASE, MAIN = "b" * 40, "d" * 40
 
@@ -45,7 +46,7 @@ class Queue:
     def gate(self, *tested: merges.Merge, base: str = MAIN, passed: bool = False, **told: Any) -> str:
         """Let a gate end on some merges, and return its id."""
         event = gates.Started(test=1, base=base, commit="e" * 40, merges=tuple(each.id for each in tested))
-        gate = self.world.do(lambda call: queue_records.start_gate(call, event))
+        gate = self.world.do(lambda call: start_gate(call, event))
         ended = gates.Ended(passed=passed, code=0 if passed else 1, step="make test", **told)
         self.world.do(lambda call: queue_records.end_gate(call, gate.id, ended))
         return gate.id
@@ -54,9 +55,7 @@ class Queue:
         """Bring a merge onto main."""
 
         def write(call: Call) -> None:
-            made = queue_records.journal(
-                call, landings.Made(branch="main", before=before, commit=commit, merges=(merge.id,))
-            )
+            made = journal(call, landings.Made(branch="main", before=before, commit=commit, merges=(merge.id,)))
             passed = step(call, merge, merges.Passed(commit, onto=before), COVEY)
             step(call, passed, merges.Landed(commit, made.id), COVEY)
 

@@ -25,6 +25,7 @@ from covey.git.project import find
 from covey.store.engine.sqlite import SqliteStore
 from covey.store.tx import Tx
 from tests.worlds.boards import ManualClock, World
+from tests.worlds.queue_records import journal, pushed, start_gate
 from tests.worlds.serving import wait_until
 from tests.worlds.shell import Shell
 
@@ -63,7 +64,7 @@ def gated(shell: Shell, merge: str, *failures: str) -> str:
 
     def job(call: Call) -> str:
         begun = gates.Started(test=1, base="a" * 40, commit="b" * 40, merges=(merge,), purpose="solo")
-        gate = queue_records.start_gate(call, begun)
+        gate = start_gate(call, begun)
         found = call.tx.get(merges.Merge, merge)
         assert found is not None
         step(call, found, merges.Tested("b" * 40, gate.id), "covey")
@@ -211,10 +212,10 @@ def test_a_log_is_that_of_the_gate_after_which_a_merge_landed(shell: Shell) -> N
     gate = gated(shell, merge)
 
     def job(call: Call) -> None:
-        lost = queue_records.start_gate(call, gates.Started(test=2, base="a" * 40, commit="c" * 40, merges=(merge,)))
+        lost = start_gate(call, gates.Started(test=2, base="a" * 40, commit="c" * 40, merges=(merge,)))
         queue_records.end_gate(call, lost.id, gates.Lost("nobody needs it"))
         made = landings.Made(branch="trunk", before="a" * 40, commit="b" * 40, merges=(merge,), gate=gate)
-        landing = queue_records.journal(call, made)
+        landing = journal(call, made)
         found = call.tx.get(merges.Merge, merge)
         assert found is not None
         step(call, found, merges.Landed("b" * 40, landing.id), "covey")
@@ -283,14 +284,14 @@ def test_the_journal_and_the_flakes_are_told_in_columns(shell: Shell) -> None:
 
     def job(call: Call) -> None:
         made = landings.Made(branch="trunk", before="a" * 40, commit="b" * 40, merges=(merge,), gate=gate)
-        queue_records.pushed(call, queue_records.journal(call, made), "origin")
+        pushed(call, journal(call, made), "origin")
         found = call.tx.get(gates.Gate, gate)
         assert found is not None
         queue_records.note_flakes(call, found, ("test_sum",))
 
     write(shell, job)
-    journal = shell.ok("merge", "journal")
-    assert "aaaaaaaaaa..bbbbbbbbbb" in journal and "pushed to origin" in journal and gate in journal
+    told = shell.ok("merge", "journal")
+    assert "aaaaaaaaaa..bbbbbbbbbb" in told and "pushed to origin" in told and gate in told
     assert "test_sum  1x" in shell.ok("merge", "flakes")
     assert len(shell.verb("landing.list", "merge", "journal", "--limit", "5")) == 1
     assert shell.verb("flake.list", "merge", "flakes")[0]["times"] == 1

@@ -47,7 +47,7 @@ MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
     ],
 )
 def test_what_a_command_runs_or_reads_is_named(command: str, paths: set[str]) -> None:
-    found = named([command])
+    found = named((command,))
     assert paths <= found.files | found.targets
 
 
@@ -58,20 +58,20 @@ def test_what_a_command_runs_or_reads_is_named(command: str, paths: set[str]) ->
      "sh ../a.txt", "sh /srv/a.txt", "sh ~/a.txt", "sh *.txt", "true", "", "pytest tests", "sh -- $(cat)/a.txt"],
 )  # fmt: skip
 def test_what_is_only_tested_or_lies_elsewhere_is_not_named(command: str) -> None:
-    assert touched(["a.txt", "tests/test_a.py", "src/a.py"], named([command])) == ()
+    assert touched(["a.txt", "tests/test_a.py", "src/a.py"], named((command,))) == ()
 
 
 def test_a_file_that_would_be_taken_for_the_recipe_is_named_too() -> None:
-    found = named(["make test"])
+    found = named(("make test",))
     assert touched(["GNUmakefile", "src/x.c"], found) == ("GNUmakefile",)
     assert touched(["test"], found) == ("test",)  # make would find its target up to date
 
 
 def test_a_new_folder_of_a_target_is_named_and_one_that_was_there_is_not() -> None:
-    found = named(["make test"])
+    found = named(("make test",))
     assert touched(["test/a.py"], found) == ("test/a.py",)
     assert touched(["test/a.py"], found, is_folder={"test"}) == ()
-    assert touched(["test/a.py"], named(["npm test"])) == ()
+    assert touched(["test/a.py"], named(("npm test",))) == ()
 
 
 def test_all_commands_of_the_settings_count() -> None:
@@ -86,14 +86,14 @@ PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 
 @given(PATHS, st.sampled_from(["sh {}", "./{}", "python {} -x", "a=b sh ./{}", "true && sh {} | tee", "(sh -e '{}')"]))
 def test_whatever_script_is_run_is_named_and_nothing_else_changed_is(path: str, command: str) -> None:
-    found = named([command.format(path)])
+    found = named((command.format(path),))
     assert touched([path, "src/other.py"], found) == (path,)
     assert touched([f"x{path}", f"{path}x"], found) == ()
 
 
 @given(st.text(max_size=60))
 def test_no_command_makes_it_fail_or_name_what_is_outside(command: str) -> None:
-    found = named([command])
+    found = named((command,))
     assert not [
         path for path in found.files | found.targets if path == ".." or path.startswith(("/", "../")) or "\0" in path
     ]

@@ -11,7 +11,6 @@ import pytest
 
 from covey.config import Config, Merge
 from covey.core.merging.gates import Gate
-from covey.core.merging.queue import train
 from covey.core.merging.queue.train import Purpose
 from covey.errors import Unavailable
 from covey.git.candidates.candidate_chain import Placed
@@ -60,7 +59,7 @@ def _tested(
 
     async def test(name: str, commit: str, number: int) -> None:
         tree = CandidateTree(yard.head, (Placed(name, commit, yard.head, commit, (commit,)),))
-        await testing.start(train.Test(number, 0, (name,), Purpose.SOLO, alone=True), tree)
+        await testing.start(number, Purpose.SOLO, tree)
         await asyncio.gather(*(each.task for each in testing.running.values() if each.task is not None))
 
     for number in range(MAX_LOST):
@@ -110,7 +109,7 @@ def test_a_gate_whose_end_could_not_be_written_is_told_to_the_queue(yard: Yard) 
     tree = CandidateTree(yard.head, (Placed(name, "b" * 40, yard.head, "b" * 40, ("b" * 40,)),))
 
     async def test() -> None:
-        await testing.start(train.Test(1, 0, (name,), Purpose.SOLO, alone=True), tree)
+        await testing.start(1, Purpose.SOLO, tree)
         testing.runtime.bus = FullDisk(yard.store)
         await asyncio.gather(*(each.task for each in testing.running.values() if each.task is not None))
 

@@ -92,7 +92,7 @@ def why(call: Call, asked: AskWhy) -> LineWhy:
     A session is told of its own runs only.
     """
     merge, task = _work(call, asked)
-    landing = None if merge is None or merge.landing is None else call.tx.landing(merge.landing)
+    landing = None if merge is None else call.tx.landing(merge.landing)
     gate = None if landing is None or landing.gate is None else call.tx.get(Gate, landing.gate)
     run, passage = (None, None) if task is None else _written(call, task, merge, asked)
     return LineWhy(

@@ -57,7 +57,7 @@ def begin(call: Call, asked: TryGate) -> GateFull:
     started = gates.Started(
         test=0, base=commit, commit=commit, purpose=TRY, slot=TRY_SLOT, checks=checks, check=check
     )  # fmt: skip
-    return GateFull.whole(queue_records.start_gate(call, started, call.actor(None)))
+    return GateFull.whole(call.tx.begin(Gate, started, call.actor(None)))
 
 
 def end_halt(call: Call, gate: Gate) -> None:

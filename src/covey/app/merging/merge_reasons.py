@@ -9,7 +9,7 @@ from covey.app.merging.merge_lookup import failed_in, reverted_by
 from covey.app.merging.queue_records import digest
 from covey.app.shapes.merging.merges import MergeLine
 from covey.core.board.tasks import Status, Task
-from covey.core.merging import failures, gates, landings, merges
+from covey.core.merging import failures, gates, merges
 from covey.core.merging.gates import Gate
 from covey.core.merging.merges import Merge, MergeState, WholeQueue
 from covey.core.merging.queue import train
@@ -87,7 +87,7 @@ def line_of(view: QueueView, merge: Merge) -> MergeLine:
     return MergeLine.of(
         merge,
         title="" if task is None else task.title,
-        place=view.place(merge),
+        place=view.places.get(merge.id),
         gate=None if gate is None else gate.id,
         waits=None if wait is None else wait.text,
         waits_for=wait is not None and wait.is_thing,
@@ -157,7 +157,7 @@ def _times(count: int) -> str:
 
 
 def _landed(call: Call, merge: Merge, seen: Sequence[Gate]) -> list[str]:
-    landing = None if merge.landing is None else call.tx.landing(merge.landing)
+    landing = call.tx.landing(merge.landing)
     if landing is None:
         said = [f"It landed in {(merge.landed or '')[:12]}{', untested' if merge.untested else ''}."]
     else:
@@ -215,7 +215,7 @@ def _blamed(call: Call, merge: Merge, event: merges.Rejected) -> list[str]:
     """Return with which merges it clashes, or which it needs that will not land."""
     said = []
     for name, other in call.tx.merges_named(event.blame).items():
-        landing: landings.Landing | None = None if other.landing is None else call.tx.landing(other.landing)
+        landing = call.tx.landing(other.landing)
         where = f", which landed in {(other.landed or '')[:12]}" if other.state is MergeState.LANDED else ""
         where += f" ({landing.id})" if landing is not None else ""
         if event.cause == train.RejectCause.NEEDS:

@@ -49,7 +49,7 @@ def show(call: Call, asked: Nothing, id: str) -> MergeFull:
     """Show one merge whole: its task and author, the gates that it was in, its landing, and what it cost."""
     merge = find_merge(call, id)
     task = find(call.tx, merge.task)
-    landing = None if merge.landing is None else call.tx.landing(merge.landing)
+    landing = call.tx.landing(merge.landing)
     author, out = call.tx.session(merge.session), reverted_by(call, merge)
     shown = line_of(look(call, [merge]), merge)
     return MergeFull.of(
@@ -202,10 +202,9 @@ def drop(call: Call, asked: Perhaps, id: str) -> MergeRow:
     reason = line(asked.reason or "A person took it out of the queue.", "The reason", MAX_REASON_CHARS)
     after = step(call, merge, merges.Withdrawn(reason), call.actor(None))
     if task.status in (Status.REVIEW, Status.MERGING):
-        if merge.reverts is not None:
-            change(call, task, tasks.Dropped(reason), call.actor(None))  # there is nothing else to do for it
-        else:
-            change(call, task, tasks.Blocked(reason), call.actor(None))
+        # There is nothing else to do for a revert.
+        event = tasks.Blocked(reason) if merge.reverts is None else tasks.Dropped(reason)
+        change(call, task, event, call.actor(None))
     return MergeRow.of(after)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from covey.app.context import Call
 from covey.app.history import transcripts
@@ -20,7 +20,7 @@ from covey.app.merging.merge_reasons import line_of, look
 from covey.app.shapes.fleet import Logs
 from covey.app.shapes.forms import Nothing, Perhaps
 from covey.app.shapes.merging.gates import GateFull, GateRow, LandingRow, ListFlakes, ListLandings, ReadGate
-from covey.app.shapes.merging.queue import QueueFull, QueueRow
+from covey.app.shapes.merging.merges import QueueFull, QueueRow
 from covey.app.verbs import verb
 from covey.core.fleet.launches import Observation
 from covey.core.merging import gates
@@ -49,14 +49,12 @@ def show(call: Call, asked: Nothing) -> QueueFull:
     """Show the train at a glance: how it stands, what is tested now, what waits and why, and how fast it lands."""
     view = look(call)
     ended = call.tx.last_ended_merges(MAX_ENDED_COUNTED)
-    took = [
-        gate.seconds
-        for gate in call.tx.last_gates(MAX_ENDED_COUNTED)
-        if gate.state is gates.GateState.PASSED and gate.seconds
-    ]
+    tested = call.tx.last_gates(MAX_ENDED_COUNTED)
+    took = [gate.seconds for gate in tested if gate.state is gates.GateState.PASSED and gate.seconds]
     rest = [name for name in view.open if name not in view.places]
-    return QueueFull(
-        **_standing(call, view.standing),
+    return QueueFull.of(
+        view.standing,
+        **_where(call, view.standing),
         checked=view.checked,
         troubles=[*_troubles(call, view)],
         limits=[*call.context.gate.limits],
@@ -82,10 +80,10 @@ def _troubles(call: Call, view: QueueView) -> Iterator[str]:
         yield told.message
 
 
-def _standing(call: Call, now: QueueStatus) -> dict[str, Any]:
+def _where(call: Call, now: QueueStatus) -> dict[str, str]:
+    """Return where the queue lands and how it tests: as set, as long as it has not begun."""
     config = call.context.config
-    own = {name: getattr(now, name) for name in QueueRow.__struct_fields__ if name != "branch"}
-    return own | {"branch": config.target, "strategy": now.strategy or config.merge.strategy}
+    return {"branch": config.target, "strategy": now.strategy or config.merge.strategy}
 
 
 @verb("queue.pause", "POST /api/queue/pause", Perhaps, QueueRow, may=OWNER_ONLY)
@@ -130,7 +128,8 @@ def _what_stops(call: Call, now: QueueStatus) -> str:
 
 
 def _put(call: Call, event: queue_status.Event) -> QueueRow:
-    return QueueRow(**_standing(call, queue_records.put(call, event, call.actor(None))))
+    now = queue_records.put(call, event, call.actor(None))
+    return QueueRow.of(now, **_where(call, now))
 
 
 @verb("gate.show", "GET /api/gates/{id}", Nothing, GateFull, may=SHARED)

@@ -16,14 +16,11 @@ from covey.core.merging import gates, landings, merges
 from covey.core.merging.gates import Gate
 from covey.core.merging.landings import Landing
 from covey.core.merging.merges import Merge
-from covey.core.merging.queue import queue_status, steps
+from covey.core.merging.queue import queue_status
 from covey.core.merging.queue.queue_status import QUEUE, QueueStatus
-from covey.core.merging.queue.train import Rate
 
 IN_TRAIN = (merges.MergeState.QUEUED, merges.MergeState.TESTING)
 """The states of a merge that is tested or about to be."""
-MAX_LEARNED_FROM = 200
-"""How many recent merges and gates the failure rate is estimated from."""
 
 
 def digest(config: Config) -> str:
@@ -57,16 +54,6 @@ def step_if(call: Call, merge_id: str, event: merges.Event, states: Collection[m
         step(call, now, event, COVEY)
 
 
-def learned(call: Call) -> Rate:
-    """Return what the last merges and gates teach about how many are good, as the train would have learned it."""
-    return steps.learned(call.tx.last_ended_merges(MAX_LEARNED_FROM), call.tx.last_gates(MAX_LEARNED_FROM))
-
-
-def start_gate(call: Call, event: gates.Started, by: str = COVEY) -> Gate:
-    """Write that a gate began."""
-    return call.tx.begin(Gate, event, by)
-
-
 def end_gate(call: Call, gate_id: str, event: gates.Ended | gates.Lost, by: str = COVEY) -> Gate | None:
     """Write how a gate ended; None if that was written before."""
     before = call.tx.get(gates.Gate, gate_id)
@@ -90,11 +77,6 @@ def note_flakes(call: Call, gate: Gate, tests: tuple[str, ...]) -> None:
     call.tx.append(COVEY, gate.id, gates.Flaked(tuple(dict.fromkeys(tests))), gate)
 
 
-def journal(call: Call, event: landings.Made) -> Landing:
-    """Write a move of main into the landing journal."""
-    return call.tx.begin(Landing, event, COVEY)
-
-
 def landed(call: Call, branch: str, arrived: Sequence[Merge], before: str | None) -> Landing | None:
     """Write that merges that had passed are on a branch, in this order, and what follows for their tasks."""
     now = [call.tx.get(merges.Merge, merge.id) for merge in arrived]
@@ -113,27 +95,12 @@ def landed(call: Call, branch: str, arrived: Sequence[Merge], before: str | None
         gate=gate.id if gate is not None and gate.checks else None,
         untested=any(merge.untested for merge in there),
     )
-    landing = journal(call, made)
+    landing = call.tx.begin(Landing, made, COVEY)
     for merge in there:
-        _landed(call, merge, landing)
+        commit = merge.candidate or last
+        after = step(call, merge, merges.Landed(commit, landing.id), COVEY)
+        task = call.tx.task(merge.task)
+        if task is not None and task.status is Status.MERGING:
+            change(call, task, tasks.land(task, commit), COVEY)
+        settle(call, after)
     return landing
-
-
-def _landed(call: Call, merge: Merge, landing: Landing) -> None:
-    commit = merge.candidate or landing.commit
-    after = step(call, merge, merges.Landed(commit, landing.id), COVEY)
-    task = call.tx.task(merge.task)
-    if task is not None and task.status is Status.MERGING:
-        change(call, task, tasks.land(task, commit), COVEY)
-    settle(call, after)
-
-
-def last_landed(call: Call, branch: str) -> str | None:
-    """Return the commit that a branch took last from the queue."""
-    found = call.tx.last_landing(branch)
-    return call.tx.last_landed() if found is None else found.commit
-
-
-def pushed(call: Call, landing: Landing, remote: str) -> Landing:
-    """Write that a landing has reached a remote."""
-    return call.tx.advance(landing, landings.Pushed(remote), COVEY)

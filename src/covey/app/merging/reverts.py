@@ -78,7 +78,8 @@ def settle(call: Call, merge: Merge) -> None:
 
     Done again it changes nothing.
     """
-    first, original = call.tx.revert_for(merge.task), _reverted(call, merge)
+    first = call.tx.revert_for(merge.task)
+    original = None if first is None else _reverted(call, first)
     if first is None or original is None or original.state is not MergeState.LANDED or merge.landed is None:
         return
     step(call, original, merges.Reverted(merge.landed), COVEY)

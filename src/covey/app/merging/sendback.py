@@ -55,11 +55,12 @@ def rejected(call: Call, merge: Merge, why: RejectionCause) -> Merge | None:
     task = call.tx.task(now.task)
     if task is None or task.status not in (Status.MERGING, Status.REVIEW):
         return after
+    anyone_works = any(each.goal is Goal.WORKING and not each.removed for each in call.tx.run_sessions())
     stuck = None
     if before is not None and rejection.is_retry(task, before):
         stuck = rejection.why_retry_is_vain(before, after)
     sent = free_if_author_gone(call, change(call, task, tasks.reject(task, now.session, rejection.story(back)), COVEY))
-    if stuck is None and sent.front is None and not _anyone_works(call):
+    if stuck is None and sent.front is None and not anyone_works:
         stuck = "No session is at work that could fix it"
     if stuck is not None:
         need_person(call, sent, f"{stuck}: {reason}")
@@ -107,10 +108,6 @@ def free_if_author_gone(call: Call, task: Task) -> Task:
 # Whether trying on helps
 
 
-def _anyone_works(call: Call) -> bool:
-    return any(session.goal is Goal.WORKING and not session.removed for session in call.tx.run_sessions())
-
-
 # What is told
 
 
@@ -126,7 +123,7 @@ def _back(call: Call, merge: Merge, why: RejectionCause) -> RejectedWork:
         cause=why.cause,
         main=config.target,
         check=config.merge.check,
-        commands=checks.commands(config.merge),
+        commands=tuple((each.name, each.run) for each in checks.checks_for(config.merge, None)),
         rebases=config.merge.policy in REBASES,
         gates=tuple(failed),
         passed=passed,

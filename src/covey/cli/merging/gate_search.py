@@ -42,6 +42,11 @@ class Tried:
         """It can be relied on; a linter is only proposed where there are no tests, and may be the gate there."""
         return self.gate["verdict"] == "works" or (self.gate["verdict"] == "empty" and only_looks(self.check))
 
+    @property
+    def distance(self) -> int:
+        """How far it is from one that holds."""
+        return 0 if self.holds else gate_trials.distance(TrialVerdict(self.gate["verdict"]), self.gate["error"])
+
     def told(self) -> str:
         """Return the command and what came of it, in one line."""
         error = f": {plain(self.gate['error'])}" if self.gate["error"] else ""
@@ -59,7 +64,7 @@ class Search:
     @property
     def best(self) -> Tried | None:
         """The one that holds, or is the nearest to that."""
-        return min(self.tried, key=_distance, default=None)
+        return min(self.tried, key=lambda tried: tried.distance, default=None)
 
     def told(self) -> list[str]:
         """Return what came of each, a line for each; nothing if there is only one, which is told at length anyway."""
@@ -85,10 +90,6 @@ def search(client: Client, checks: Sequence[str], main: str, *, quiet: bool) -> 
         if last.holds or last.gate["verdict"] in ("fails", "lost"):
             break
     return Search(tuple(tried))
-
-
-def _distance(tried: Tried) -> int:
-    return 0 if tried.holds else gate_trials.distance(TrialVerdict(tried.gate["verdict"]), tried.gate["error"])
 
 
 def proposed_checks(project: Project, main: str) -> tuple[str, ...]:

@@ -174,30 +174,29 @@ def approve(args: Namespace, client: Client) -> int:
 
 def _until_ended(client: Client, merge: str) -> Json:
     """Wait until a merge has ended, or waits for what only a person can bring about."""
-    begun, told, stuck_since = time.monotonic(), False, 0.0
+    begun, told, went_on = time.monotonic(), False, time.monotonic()
     while True:
         if not told and time.monotonic() - begun > 1:
             print(f"{merge} is tested as it would land ...", file=sys.stderr, flush=True)
             told = True
         now: Json = client.ask("merge.show", {"id": merge}).value
-        stuck_since = (stuck_since or time.monotonic()) if _is_stuck(now) else 0.0
-        if stuck_since and time.monotonic() - stuck_since >= _patience(now):
+        patience = _patience(now)
+        if patience is None:
+            went_on = time.monotonic()
+        elif time.monotonic() - went_on >= patience:
             return now
         if now["state"] not in ("queued", "testing", "passed") or _is_kept(now, client.ask("queue.show").value):
             return now
         time.sleep(0.05)
 
 
-def _is_stuck(merge: Json) -> bool:
-    """Say whether a merge waits for something that the queue itself may never bring about."""
-    return bool(merge["person"] or merge["stuck"] or (merge["state"] in ("queued", "passed") and merge["reason"]))
-
-
-def _patience(merge: Json) -> float:
-    """Return for how many seconds a stuck merge may still go on by itself."""
+def _patience(merge: Json) -> float | None:
+    """Return for how many seconds a merge may wait for what the queue may never bring about; None if it does not."""
     if merge["stuck"]:
         return QUEUE_TIMEOUT_S
-    return MAIN_TIMEOUT_S if merge["state"] == "passed" else 0.0
+    if merge["person"] or (merge["state"] in ("queued", "passed") and merge["reason"]):
+        return MAIN_TIMEOUT_S if merge["state"] == "passed" else 0.0
+    return None
 
 
 def _is_kept(merge: Json, queue: Json) -> bool:

@@ -64,7 +64,7 @@ def _becomes(merge: Json, *, at_work: bool) -> str:
 
 def glance(queue: Json, *, at_work: bool = True) -> str:
     """Return the train at a glance; `at_work`: a daemon is there that lets it go on."""
-    asking = [merge for merge in queue["merges"] if is_asking(merge)]
+    asking = [merge for merge in queue["merges"] if merge["person"] and merge["state"] in ("review", "queued")]
     waiting = [merge for merge in queue["merges"] if not merge["gate"] and merge not in asking]
     lines = [_head(queue), *(f"  {line}" for line in stops(queue))]
     if not at_work and queue["merges"]:
@@ -76,11 +76,6 @@ def glance(queue: Json, *, at_work: bool = True) -> str:
     if not queue["merges"]:
         lines.append("Nothing wants to land.")
     return "\n".join([*lines, landed_lately(queue)])
-
-
-def is_asking(merge: Json) -> bool:
-    """Say whether a merge waits for a person who approves or rejects it."""
-    return bool(merge["person"]) and merge["state"] in ("review", "queued")
 
 
 def _head(queue: Json) -> str:

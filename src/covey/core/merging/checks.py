@@ -56,22 +56,11 @@ def checks_for(settings: Settings, changed: Collection[str] | None) -> tuple[Che
         return ()
     first = (Check(QUICK, settings.quick),) if settings.quick else ()
     further = tuple(
-        Check(name_of(each), each.run)
+        Check(" ".join(each.paths), each.run)
         for each in settings.checks
         if changed is None or any(globs.covered(path, each.paths, ()) for path in changed)
     )
     return (*first, Check(CHECK, settings.check), *further)
-
-
-def name_of(check: PathCheck) -> str:
-    """Return what a check of some paths is called."""
-    return " ".join(check.paths)
-
-
-def commands(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Return the steps besides the check itself, by their names, and the command of each."""
-    quick = ((QUICK, settings.quick),) if settings.quick else ()
-    return (*quick, *((name_of(each), each.run) for each in settings.checks))
 
 
 # What is said of a check that was ended. What is written here is read here, and nowhere else.

@@ -36,6 +36,10 @@ class Trial:
 
 
 AGAIN = "covey init --check tries it again"
+_WITHOUT_TEST = {
+    NO_TEST: ", so it would let anything land",
+    ONLY_LOOKED: ": it only looks at the code, so what does not work would land",
+}
 _UNCOUNTED = "It does not say how many tests it ran."
 _EMPTY = "Name the command that runs your tests as merge.check in covey.toml"
 _FAILS = "Mend what fails on main, or name another check in covey.toml"
@@ -70,14 +74,8 @@ def judge(gate: Gate) -> Trial | None:
     if gate.state is GateState.LOST:
         return Trial(TrialVerdict.LOST, f"The try was ended before it had a result: {gate.why}.", advice=f"{AGAIN}.")
     time = took(gate.seconds or 0.0)
-    if gate.state is GateState.PASSED and gate.summary == NO_TEST:
-        told = f"The gate passed on main in {time} and ran no test, so it would let anything land."
-        return Trial(TrialVerdict.EMPTY, told, advice=f"{_EMPTY}; {AGAIN}.")
-    if gate.state is GateState.PASSED and gate.summary == ONLY_LOOKED:
-        told = (
-            f"The gate passed on main in {time} and ran no test: it only looks at the code, so what does not work "
-            "would land."
-        )
+    if gate.state is GateState.PASSED and gate.summary in _WITHOUT_TEST:
+        told = f"The gate passed on main in {time} and ran no test{_WITHOUT_TEST[gate.summary]}."
         return Trial(TrialVerdict.EMPTY, told, advice=f"{_EMPTY}; {AGAIN}.")
     if gate.state is GateState.PASSED:
         tests = f", {gate.summary.rstrip('.')}." if gate.summary else f". {_UNCOUNTED}"

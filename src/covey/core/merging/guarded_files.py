@@ -8,7 +8,8 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from covey.core.merging.checks import Settings
@@ -58,7 +59,8 @@ class Named:
     targets: frozenset[str] = frozenset()
 
 
-def named(commands: Iterable[str]) -> Named:
+@lru_cache(maxsize=8)
+def named(commands: tuple[str, ...]) -> Named:
     """Return the paths in a tree that commands name, whether there is something or not."""
     files: set[str] = set()
     targets: set[str] = set()

@@ -75,7 +75,7 @@ class QueueView:
     """The queue at one moment: all that is open, in its order, the gates that run, and how it stands."""
 
     places: dict[str, int]
-    """Where in line each merge is that is in line, the first one first."""
+    """Where in line each merge is that is in line, 1 for the first."""
     open: dict[str, Merge]
     tasks: dict[str, Task]
     running: list[Gate]
@@ -90,10 +90,6 @@ class QueueView:
     """What a person was told of a queue that cannot go on, if nothing shows that it went on since."""
     named: dict[str, Merge] = field(default_factory=dict)
     """Merges that have ended and that an open one needs."""
-
-    def place(self, merge: Merge) -> int | None:
-        """Return where in line a merge is, 1 for the first; None if it is not in line."""
-        return self.places.get(merge.id)
 
     def gate_of(self, merge: Merge) -> Gate | None:
         """Return the gate in which a merge is tested now."""
@@ -152,7 +148,7 @@ def has_not_landed(view: QueueView, name: str) -> bool:
 
 def before(view: QueueView, merge: Merge) -> list[str]:
     """Return the merges with which git cannot merge one and that are before it in line."""
-    place = view.place(merge) or 0
+    place = view.places.get(merge.id, 0)
     return [name for name in merge.against if view.places.get(name, place) < place]
 
 
@@ -172,9 +168,7 @@ def _stands_still(view: QueueView) -> MergeWait | None:
 def next_steps(view: QueueView, merge: Merge, task: Task | None, *, moved_on: bool) -> list[str]:
     """Return the commands that bring a merge on, none if it gets on by itself."""
     match merge.state:
-        case MergeState.REVIEW:
-            return [f"covey merge approve {merge.id}", f'covey merge reject {merge.id} "REASON"']
-        case MergeState.QUEUED if needs_person(view, merge):
+        case MergeState.REVIEW | MergeState.QUEUED if needs_person(view, merge):
             return [f"covey merge approve {merge.id}", f'covey merge reject {merge.id} "REASON"']
         case MergeState.REJECTED | MergeState.WITHDRAWN if not moved_on and task is not None:
             return [*_again(merge, task)]
@@ -258,7 +252,7 @@ def queued(view: QueueView, merge: Merge) -> list[str]:
             f"Git cannot merge it with {_named(view, name)}{where}, which is before it in the queue; "
             "it waits until that one has landed or left."
         )
-    place = view.place(merge)
+    place = view.places.get(merge.id)
     if not said and place is not None:
         said.append(f"It is number {place} of {len(view.places)} in the queue; {_busy(view)}.")
     return said

@@ -80,7 +80,7 @@ class RejectedWork:
     main: str
     check: str = ""
     commands: tuple[tuple[str, str], ...] = ()
-    """The command of each step of the gate besides, by its name."""
+    """The command of each step of the gate, by its name."""
     rebases: bool = False
     """The branch is brought up to date by a rebase, since merges in it would not land."""
     gates: tuple[Gate, ...] = ()
@@ -144,17 +144,14 @@ def fingerprint(back: RejectedWork) -> str:
 
 def story(back: RejectedWork) -> str:
     """Return all that its author needs to mend it, in at most `MAX_STORY_BYTES`; words of others are quoted."""
-    before = [list(layer(back)) for layer in (_happened, _failure, _conflict, _together)]
+    happened = [f"{reason(back)} So {back.merge} did not land, and comes back to you."]
+    before = [happened, *(list(layer(back)) for layer in (_failure, _conflict, _together))]
     after = list(_todo(back))
     left = MAX_STORY_BYTES - sum(size_of(lines) + 1 for lines in (*before, after)) - 1
     return "\n\n".join("\n".join(lines) for lines in (*before, first(list(_meanwhile(back)), left), after) if lines)
 
 
 # The layers
-
-
-def _happened(back: RejectedWork) -> Iterator[str]:
-    yield f"{reason(back)} So {back.merge} did not land, and comes back to you."
 
 
 def _failure(back: RejectedWork) -> Iterator[str]:

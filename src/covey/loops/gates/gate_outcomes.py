@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import stat
 from collections.abc import Collection, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from covey.config import Config
 from covey.core.figures import span
 from covey.core.fleet.launches import Observation
 from covey.core.fleet.next_step import MAX_OUTPUT_BYTES
-from covey.core.merging import checks, failures, gates, test_counts
+from covey.core.merging import checks, failures, gates
 from covey.core.merging.checks import Check
 from covey.core.merging.gates import Gate
-from covey.core.texts import redact
-from covey.errors import ToolFailed, Unavailable
+from covey.errors import Unavailable
 from covey.git.guard.guard import Settings
 from covey.loops.gates import gate_rooms
 from covey.loops.gates.warm_folders import Lent
@@ -125,21 +124,10 @@ class GateUnderWay:
     """What is done for it at the moment, or was last."""
 
 
-def unfit(error: ToolFailed) -> Outcome:
-    """Return how a gate ended whose commit git cannot check out, while it can check out what has landed."""
-    return failed_at(CHECKOUT, redact(f"git cannot check it out: {error.message}")[:500])
-
-
 def failed_at(step: str, why: str) -> Outcome:
     """Return how a gate ended at a step of which no output says what went wrong."""
     found = failures.summary(why.encode(errors="replace"))
     return Outcome(passed=False, why=why, step=step, fingerprint=failures.mark(step, False, found), summary=why)
-
-
-def untested(outcome: Outcome, on_main: int) -> Outcome:
-    """Return how a gate ended that passed and ran no test, though its checks run some on main."""
-    why, step = test_counts.untested(on_main), test_counts.NO_TEST_STEP
-    return replace(outcome, passed=False, why=why, step=step, fingerprint=step, summary=why)
 
 
 def check_room(test: GateUnderWay, seen: Observation, found: failures.Summary) -> None:
@@ -224,8 +212,7 @@ def is_disk_full(test: GateUnderWay, found: failures.Summary) -> bool:
 
 
 def strayed_words(astray: tuple[str, ...]) -> str:
-    if not astray:
-        return ""
+    """Return what is told of a gate during which something outside was changed."""
     return (
         f"While it ran, something outside of its worktree was changed: {', '.join(astray)}. What such a gate passes "
         "does not land, since it may have changed more. If nobody else did that, mend the check; with bubblewrap "

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from covey.app.merging import gate_logs
+from covey.core.texts import redact
 from covey.errors import ToolFailed, Unavailable
 from covey.git.worktrees.worktree_records import Replaced
-from covey.loops.gates.gate_outcomes import GateUnderWay, Outcome, unfit
+from covey.loops.gates.gate_outcomes import CHECKOUT, GateUnderWay, Outcome, failed_at
 from covey.loops.runtime import Runtime
 
 WORKTREE = ".gate-"
@@ -41,7 +42,7 @@ class GateWorktrees:
             except ToolFailed as error:
                 if any(word in error.message for word in UNWRITTEN):
                     raise Unavailable(error.message, hint="Make room on the disk.") from error
-                return unfit(error)
+                return failed_at(CHECKOUT, redact(f"git cannot check it out: {error.message}")[:500])
         return None
 
     def _bring(self, test: GateUnderWay, name: str) -> Path:

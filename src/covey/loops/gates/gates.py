@@ -223,7 +223,10 @@ class Gates:
         if config.merge.isolate == "off":
             return False
         trouble = sandbox.trouble()
-        self._tell(gate_rooms.limits(trouble))
+        limits = self.runtime.app.context.gate.limits = gate_rooms.limits(trouble)  # shown wherever the queue is
+        for each in set(limits) - self._told:
+            self._told.add(each)
+            log.warning("%s", each)
         if trouble is None:
             return True
         if config.merge.isolate == "on":
@@ -232,13 +235,6 @@ class Gates:
                 hint='Install bubblewrap, or set isolate = "auto" in [merge].',
             )
         return False
-
-    def _tell(self, limits: tuple[str, ...]) -> None:
-        """Say from what gates are not kept here: in the log once, and wherever the queue is shown."""
-        self.runtime.app.context.gate.limits = limits
-        for each in set(limits) - self._told:
-            self._told.add(each)
-            log.warning("%s", each)
 
     def _has_layers(self) -> bool:
         """Say whether layers can be laid over folders here; that is found out once."""
@@ -319,8 +315,8 @@ class Gates:
     def _passed(self, test: GateUnderWay) -> Outcome:
         """Return that all checks passed, unless nobody wants that, it strayed or deleted what it tested."""
         self._keep(test)
-        astray = self._astray(test)
-        why = NOT_WANTED if test.unwanted else strayed_words(astray)
+        astray = () if test.before is None else self._astray(test.before, test.config.target)
+        why = NOT_WANTED if test.unwanted else strayed_words(astray) if astray else ""
         gone = "" if why else self._gone(test)
         if gone:
             return replace(failed_at(test.order.checks[-1].name, gone), code=0, seconds=test.seconds, cpu=test.cpu)
@@ -341,17 +337,15 @@ class Gates:
         )
 
     def _count_tests(self, test: GateUnderWay) -> list[int | None]:
-        """Return how many tests each step ran so far."""
-        return [self._count_tests_of(run) for run, _ in test.ended]
-
-    def _count_tests_of(self, run: str) -> int | None:
-        """Return how many tests a step ran, as the end of its output says; None if that does not say."""
-        size = self.runtime.runner.look(run).size
-        data, _ = self.runtime.runner.output(run, max(size - COUNTED_TAIL_BYTES, 0))
-        count = test_counts.count("\n".join(failures.clean(line) for line in data.split(b"\n")))
-        if count == 0 and size > COUNTED_TAIL_BYTES:
-            return None  # What it printed before may tell of tests.
-        return count
+        """Return how many tests each step ran so far, as the end of its output says; None if that does not say."""
+        counts: list[int | None] = []
+        for run, _ in test.ended:
+            size = self.runtime.runner.look(run).size
+            data, _ = self.runtime.runner.output(run, max(size - COUNTED_TAIL_BYTES, 0))
+            count = test_counts.count("\n".join(failures.clean(line) for line in data.split(b"\n")))
+            # What it printed before may tell of tests.
+            counts.append(None if count == 0 and size > COUNTED_TAIL_BYTES else count)
+        return counts
 
     def _gone(self, test: GateUnderWay) -> str:
         """Return what is wrong if a check deleted most of what it was to test."""
@@ -378,7 +372,7 @@ class Gates:
         flooded = seen.size > MAX_OUTPUT_BYTES
         why = why_it_failed(test, check, seen, late=late, flooded=flooded)
         lost = test.unwanted or (seen.code is None and not late and not flooded)
-        astray = self._astray(test)
+        astray = () if test.before is None else self._astray(test.before, test.config.target)
         self._keep(test)
         hints = [*hints_for(test, found), *([strayed_words(astray)] if astray else [])]
         return Outcome(
@@ -398,13 +392,12 @@ class Gates:
             tests=test_counts.total(self._count_tests(test)),
         )
 
-    def _astray(self, test: GateUnderWay) -> tuple[str, ...]:
+    def _astray(self, before: gate_view.Picture, target: str) -> tuple[str, ...]:
         """Return what was changed outside meanwhile, and stays so: the checkout is in between while main moves."""
         found: tuple[str, ...] = ()
-        for patience in (0.0, *STRAYED_LOOKS_S) if test.before is not None else ():
+        for patience in (0.0, *STRAYED_LOOKS_S):
             time.sleep(patience)
-            assert test.before is not None
-            found = gate_view.strayed(test.before, gate_view.look(self.runtime.project, test.config.target))
+            found = gate_view.strayed(before, gate_view.look(self.runtime.project, target))
             if not found:
                 break
         return found

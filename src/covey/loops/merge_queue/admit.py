@@ -28,7 +28,7 @@ from covey.loops.merge_queue.blame import Blame
 from covey.loops.merge_queue.build import Builder, Clash
 from covey.loops.merge_queue.foreign_commits import ForeignCommit, ForeignCommits, ForeignOutcome
 from covey.loops.merge_queue.gate_runs import GateRuns
-from covey.loops.merge_queue.inspect import Finding, Fit, JoinRequest, JoinRequests, Protected, Unfit
+from covey.loops.merge_queue.inspect import Finding, JoinRequest, JoinRequests
 from covey.loops.merge_queue.main_branch import MainBranch, MainPosition
 from covey.loops.merge_queue.queue_state import Epoch, FollowedTrain, RestartQueue, holds_now
 from covey.loops.runtime import Runtime
@@ -63,7 +63,7 @@ class Admission:
         if not requests.fresh:
             return
         newest = await self.main.newest(MainPosition(epoch.head, epoch.head))
-        if not await self.main.is_in(newest, epoch.base):
+        if newest != epoch.base and not await self.main.is_in(newest, epoch.base):
             raise RestartQueue("the remote has moved on")
         alone = [requests.only(each.merge.id) for each in requests.fresh] if self.blame.suspects else [requests]
         for each in alone:
@@ -80,7 +80,9 @@ class Admission:
     async def _admit_together(self, epoch: Epoch, requests: JoinRequests) -> None:
         """Let merges join that are inspected together."""
         with self.blame.handling(tuple(each.merge.id for each in requests.fresh)):
-            may_join = await self._take_main_first(epoch, requests)
+            config = self.runtime.app.context.config
+            is_apart = config.target != config.project.main
+            may_join = await self._take_main_first(config, epoch, requests) if is_apart else requests
             if len(may_join.fresh) < len(requests.fresh):
                 self.is_reordered = True
             if may_join.fresh:
@@ -111,14 +113,11 @@ class Admission:
 
     # Commits of main that an integration branch lacks
 
-    async def _take_main_first(self, epoch: Epoch, requests: JoinRequests) -> JoinRequests:
+    async def _take_main_first(self, config: Config, epoch: Epoch, requests: JoinRequests) -> JoinRequests:
         """Let an integration branch take what merges hold of main, as it is; return those that may join before that.
 
         What conflicts there or fails is left to the merges themselves: they join, and land or go back.
         """
-        config = self.runtime.app.context.config
-        if config.target == config.project.main:
-            return requests
         while (found := await self._find_main_commit(config, epoch, requests)) is not None:
             commit, holders = found
             at = await self.main.look()
@@ -173,44 +172,30 @@ def _wait_for_needs(call: Call, stuck: Sequence[JoinRequest]) -> None:
 
 
 def _join(call: Call, found: Sequence[Finding], known: Collection[str]) -> None:
-    again = [each.request.merge.id for each in found if each.request.merge.id in known and _is_as_before(call, each)]
-    joined = [each.request.merge.id for each in found if each.request.merge.id in again or _enter(call, each)]
+    """Write what becomes of merges, and that those that fit join the train together."""
+    joined: list[str] = []
+    again: list[str] = []
+    for each in found:
+        merge = each.request.merge
+        now, task = call.tx.get(merges.Merge, merge.id), call.tx.task(merge.task)
+        if now is None or task is None or now.state not in queue_records.IN_TRAIN:
+            continue
+        if each.unfit is not None:
+            sendback.rejected(call, now, each.unfit)
+        elif each.held:
+            _hold(call, now, task, each.held)
+        else:
+            made = None if each.commit == now.commit else each.commit
+            entered = merges.Entered(
+                priority=task.priority, needs=each.request.needs, paths=each.paths, against=each.against, commit=made
+            )
+            if merge.id in known and merges.apply(now, entered, call.tx.now) == now:
+                again.append(merge.id)  # it joins just as it did when it last entered
+            else:
+                step(call, now, entered, COVEY)
+            joined.append(merge.id)
     if joined:
         queue_records.put(call, queue_status.Joined(tuple(joined), tuple(again)))
-
-
-def _is_as_before(call: Call, found: Finding) -> bool:
-    """Say whether a merge joins just as it did when it last entered."""
-    merge = found.request.merge
-    now, task = call.tx.get(merges.Merge, merge.id), call.tx.task(merge.task)
-    if not isinstance(found, Fit) or now is None or task is None or now.state not in queue_records.IN_TRAIN:
-        return False
-    return merges.apply(now, _entered(found, now, task), call.tx.now) == now
-
-
-def _entered(fit: Fit, now: Merge, task: Task) -> merges.Entered:
-    """Return what is written of a merge that joins."""
-    made = None if fit.commit == now.commit else fit.commit
-    return merges.Entered(
-        priority=task.priority, needs=fit.request.needs, paths=fit.paths, against=fit.against, commit=made
-    )
-
-
-def _enter(call: Call, found: Finding) -> bool:
-    """Write what becomes of a merge, and say whether it joins the train."""
-    merge = found.request.merge
-    now, task = call.tx.get(merges.Merge, merge.id), call.tx.task(merge.task)
-    if now is None or task is None or now.state not in queue_records.IN_TRAIN:
-        return False
-    match found:
-        case Fit():
-            step(call, now, _entered(found, now, task), COVEY)
-            return True
-        case Unfit(_, why):
-            sendback.rejected(call, now, why)
-        case Protected(_, reason):
-            _hold(call, now, task, reason)
-    return False
 
 
 def _hold(call: Call, merge: Merge, task: Task, why: str) -> None:

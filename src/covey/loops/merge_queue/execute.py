@@ -137,20 +137,15 @@ async def _explain(runtime: Runtime, epoch: Epoch, gate_ids: tuple[str, ...]) ->
     if is_own and last is not None and not await runtime.read(lambda call: call.tx.has_worked(checks)):
         trial = gate_trials.judge(last)
         return gate_trials.never_passed(last), "" if trial is None else trial.advice
-    greens = await runtime.read(lambda call: _greens(call, checks))
+    landed = await runtime.read(lambda call: call.tx.last_landings(MAX_LOOKED_AT))
+    tested = await runtime.read(lambda call: call.tx.last_gates(MAX_LOOKED_AT))
+    passed = [gate.commit for gate in tested if gate.state is gates.GateState.PASSED and gate.checks == checks]
+    greens = list(dict.fromkeys((*(landing.commit for landing in landed if not landing.untested), *passed)))
     named = await runtime.in_git_thread(lambda: _named(runtime.project, greens, base))
     what = f"{epoch.settings.target} {'itself' if is_own else 'with what the remote has beyond it'}"
     error = "" if last is None else failures.error_line(last.summary)
     why = f"{what} fails its gate at {base[:12]} ({', '.join(gate_ids)}){f', which said: {error}' if error else ''}."
     return f"{why} {named}", "To land a branch that mends it: covey merge queue BRANCH, then covey merge resume."
-
-
-def _greens(call: Call, checks: str) -> list[str]:
-    """Return commits that passed the gate, the newest first."""
-    last = call.tx.last_gates(MAX_LOOKED_AT)
-    passed = [gate.commit for gate in last if gate.state is gates.GateState.PASSED and gate.checks == checks]
-    landed = [landing.commit for landing in call.tx.last_landings(MAX_LOOKED_AT) if not landing.untested]
-    return list(dict.fromkeys((*landed, *passed)))
 
 
 def _named(project: Project, greens: Sequence[str], base: str) -> str:

@@ -33,7 +33,6 @@ from covey.loops.gates.gate_outcomes import (
     order_for,
     result_of,
     unstarted,
-    untested,
     was_killed,
     write_end,
 )
@@ -137,10 +136,6 @@ class GateRuns:
 
     # Beginning and ending
 
-    async def start(self, test: Test, tree: CandidateTree) -> bool:
-        """Begin the gate on a tree, and say so, unless one of its merges is no longer there to be tested."""
-        return await self._start(test.id, test.purpose, tree) is not None
-
     async def give_up(self, test: Test, base: str) -> None:
         """Write that a test cannot be made any more, so that the train knows."""
         event = gates.Started(
@@ -155,7 +150,7 @@ class GateRuns:
 
     async def run_alone(self, commit: str, base: str) -> Gate | None:
         """Test a commit that is not the train's to the end, and return its gate."""
-        gate = await self._start(0, Purpose.PROBE, CandidateTree(commit, ()), base)
+        gate = await self.start(0, Purpose.PROBE, CandidateTree(commit, ()), base)
         running = None if gate is None else self.running.get(gate.id)
         if gate is None or running is None:
             return gate
@@ -163,7 +158,8 @@ class GateRuns:
             await asyncio.wait([running.task])
         return await self.runtime.read(lambda call: call.tx.get(gates.Gate, gate.id))
 
-    async def _start(self, test: int, purpose: Purpose, tree: CandidateTree, base: str = "") -> Gate | None:
+    async def start(self, test: int, purpose: Purpose, tree: CandidateTree, base: str = "") -> Gate | None:
+        """Begin the gate on a tree, and return it, unless one of its merges is no longer there to be tested."""
         config = self.runtime.app.context.config
         taken = {each.gate.slot for each in self.running.values()}
         event = gates.Started(
@@ -255,7 +251,8 @@ class GateRuns:
             if on_main is None:
                 return replace(outcome, passed=None, why="What its checks run on main could not be found out.")
             if test_counts.is_untested(outcome.tests, on_main.tests):
-                return untested(outcome, on_main.tests or 0)
+                why, step = test_counts.untested(on_main.tests or 0), test_counts.NO_TEST_STEP
+                return replace(outcome, passed=False, why=why, step=step, fingerprint=step, summary=why)
         self._ran_none.append((gate.commit, gate.checks, order.checks))
         return outcome
 

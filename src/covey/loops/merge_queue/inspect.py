@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -141,94 +141,84 @@ def _needs(call: Call, task: Task, open_merges: Iterable[Merge]) -> tuple[str, .
 # What git says of it
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A merge that may join: its commit, what it changes, and the open merges that git cannot merge it with."""
+@dataclass
+class Finding:
+    """What git says of a merge: it fits and may join, unless it goes back or waits for a person."""
 
     request: JoinRequest
-    commit: str
+    commit: str = ""
     paths: tuple[str, ...] = ()
+    """What it changes."""
     against: tuple[str, ...] = ()
+    """The open merges that git cannot merge it with."""
+    unfit: RejectionCause | None = None
+    """Why it goes back to its author at once: in words, or because of a conflict."""
+    held: str = ""
+    """Why only a person lets it land."""
 
+    @property
+    def fits(self) -> bool:
+        """Say whether it may join, as far as is known."""
+        return self.unfit is None and not self.held
 
-@dataclass(frozen=True)
-class Unfit:
-    """A merge that goes back to its author at once, and why: in words, or because of a conflict."""
-
-    request: JoinRequest
-    why: RejectionCause
-
-
-@dataclass(frozen=True)
-class Protected:
-    """A merge that only a person lets land, for this reason."""
-
-    request: JoinRequest
-    why: str
-
-
-Finding = Fit | Unfit | Protected
+    def send_back(self, words: str, *advice: str) -> None:
+        """Note why it goes back to its author, and what to do then."""
+        self.unfit = RejectionCause(words=words, advice=advice)
 
 
 def inspect(
     project: Project, config: Config, base: str, requests: JoinRequests, at: float, inspector: Inspector
 ) -> list[Finding]:
     """Look at merges in git, all at once where that can be; none keeps another from being looked at."""
-    findings: list[Finding] = []
-    for request in requests.fresh:
-        found = _tip(project, config, base, request, at)
-        findings.append(Fit(request, found) if isinstance(found, str) else found)
-    seen = inspector.look(project, base, [fit.commit for fit in _fits(findings)])
-    findings = _each_fit(findings, lambda fit: _inspected(fit, seen[fit.commit]))
+    findings = [Finding(request) for request in requests.fresh]
+    for each in findings:
+        _find_tip(project, config, base, each, at)
+    fits = [each for each in findings if each.fits]
+    seen = inspector.look(project, base, [each.commit for each in fits])
+    for each in fits:
+        _judge_content(each, seen[each.commit])
+    fits = [each for each in fits if each.fits]
     try:
-        works = _read(project, base, _fits(findings))
+        works = _read(project, base, fits)
     except CoveyError:  # what one of them lacks must not keep the others out
-        findings = _each_fit(findings, lambda fit: _whole(project, base, fit))
-        works = _read(project, base, _fits(findings))
-    changed = {tip: _changed(project, base, work) for tip, work in works.items()}
-    named, unwanted = _named(project, config, base, changed.values()), requests.unwanted
-    findings = _each_fit(
-        findings, lambda fit: _judge(config, base, fit, works[fit.commit], changed[fit.commit], unwanted, named)
-    )
-    against = _meet(project, base, _fits(findings), requests.inside)
-    return _each_fit(findings, lambda fit: replace(fit, against=against[fit.request.merge.id]))
+        fits = [each for each in fits if _is_whole(project, base, each)]
+        works = _read(project, base, fits)
+    commands = guarded_files.commands_of(config.merge) if config.merge.protect_check else ()
+    guarded = guarded_files.named(commands)
+    before = candidates.folders(project, base, sorted(guarded.targets)) if guarded.targets and works else ()
+    for each in fits:
+        work = works[each.commit]
+        paths = _changed(project, base, work)
+        named = guarded_files.touched(paths, guarded, before)
+        _judge_changes(config, base, each, work.own, paths, requests.unwanted, named)
+    fits = [each for each in fits if each.fits]
+    against = _meet(project, base, fits, requests.inside)
+    for each in fits:
+        each.against = against[each.request.merge.id]
+    return findings
 
 
-def _unfit(request: JoinRequest, words: str, *advice: str) -> Unfit:
-    return Unfit(request, RejectionCause(words=words, advice=advice))
-
-
-def _fits(findings: Iterable[Finding]) -> list[Fit]:
-    return [finding for finding in findings if isinstance(finding, Fit)]
-
-
-def _each_fit(findings: Iterable[Finding], judge: Callable[[Fit], Finding]) -> list[Finding]:
-    """Judge those that may fit so far; the others stay as they are."""
-    return [judge(finding) if isinstance(finding, Fit) else finding for finding in findings]
-
-
-def _inspected(finding: Fit, seen: Sequence[TreeFinding]) -> Finding:
+def _judge_content(finding: Finding, seen: Sequence[TreeFinding]) -> None:
     """Send back what no tool can read, and let what is only odd wait for a person; nothing of it was merged yet."""
-    broken = incoming.broken(seen)
+    broken, odd = incoming.broken(seen), [each.what for each in seen if each.is_odd]
     if broken:
-        return _unfit(finding.request, f"It cannot land as it is: {incoming.told(broken)}.", *HOW_TO_MEND)
-    odd = [each.what for each in seen if each.is_odd]
-    if odd and not finding.request.merge.approved:
-        return Protected(finding.request, f"Only a person lets this land: {incoming.told(odd)}.")
-    return finding
+        finding.send_back(f"It cannot land as it is: {incoming.told(broken)}.", *HOW_TO_MEND)
+    elif odd and not finding.request.merge.approved:
+        finding.held = f"Only a person lets this land: {incoming.told(odd)}."
 
 
-def _read(project: Project, base: str, fits: Iterable[Fit]) -> dict[str, BranchChanges]:
+def _read(project: Project, base: str, fits: Iterable[Finding]) -> dict[str, BranchChanges]:
     """Return what those that may fit add to main, and what they change."""
     tips = list(dict.fromkeys(fit.commit for fit in fits))
     return branch_reader.looks(project, base, tips) if tips else {}
 
 
-def _whole(project: Project, base: str, fit: Fit) -> Finding:
+def _is_whole(project: Project, base: str, finding: Finding) -> bool:
     """Send back what cannot be read to its end, such as a commit whose parent is not in this repository."""
-    if chain_inputs.is_whole(project, fit.commit, base):
-        return fit
-    return _unfit(fit.request, f"Git cannot read all of {fit.commit[:12]} here, so nothing could be merged.")
+    is_whole = chain_inputs.is_whole(project, finding.commit, base)
+    if not is_whole:
+        finding.send_back(f"Git cannot read all of {finding.commit[:12]} here, so nothing could be merged.")
+    return is_whole
 
 
 def _changed(project: Project, base: str, work: BranchChanges) -> tuple[str, ...]:
@@ -237,44 +227,33 @@ def _changed(project: Project, base: str, work: BranchChanges) -> tuple[str, ...
     return tuple(candidates.changed_paths(project, base, work.tip)) if is_apart else work.paths
 
 
-def _named(
-    project: Project, config: Config, base: str, changes: Iterable[tuple[str, ...]]
-) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return for each set of changed paths those that the checks name."""
-    changes = set(changes)
-    if not config.merge.protect_check:
-        return dict.fromkeys(changes, ())
-    found = guarded_files.named(guarded_files.commands_of(config.merge))
-    before = candidates.folders(project, base, sorted(found.targets)) if found.targets and changes else ()
-    return {paths: guarded_files.touched(paths, found, before) for paths in changes}
-
-
-def _judge(
+def _judge_changes(
     config: Config,
     base: str,
-    fit: Fit,
-    work: BranchChanges,
+    finding: Finding,
+    own: Collection[str],
     paths: tuple[str, ...],
     unwanted: Collection[str],
-    all_named: dict[tuple[str, ...], tuple[str, ...]],
-) -> Finding:
-    own, named = work.own, all_named[paths]
-    taken_back = next((commit for commit in unwanted if commit in own - {fit.commit, *fit.request.earlier}), None)
+    named: tuple[str, ...],
+) -> None:
+    """Send back what stands on unwanted work or brings nothing, and let what is protected wait for a person."""
+    finding.paths = paths[:MAX_PATHS]
+    known = {finding.commit, *finding.request.earlier}
+    taken_back = next((commit for commit in unwanted if commit in own and commit not in known), None)
+    touched = tuple(path for path in paths if path in named or globs.covered(path, config.merge.protected, ()))
     if taken_back is not None:
         words = f"It is built on {taken_back[:12]}, which was rejected, dropped or taken off {config.target}"
         advice = f"git rebase --onto {base[:12]} {taken_back[:12]}    (that leaves it out)"
-        return _unfit(fit.request, f"{words} after its author had begun.", advice)
-    if own and not paths:
-        return _unfit(fit.request, "Its commits change nothing, so there is nothing to land.")
-    touched = tuple(path for path in paths if path in named or globs.covered(path, config.merge.protected, ()))
-    if touched and not fit.request.merge.approved:
+        finding.send_back(f"{words} after its author had begun.", advice)
+    elif own and not paths:
+        finding.send_back("Its commits change nothing, so there is nothing to land.")
+    elif touched and not finding.request.merge.approved:
         why = f"It changes {', '.join(touched[:MAX_PATHS_NAMED])}, which only a person lets land"
         also = f": the check names {', '.join(named[:MAX_PATHS_NAMED])}" if named else ""
-        return Protected(fit.request, f"{why}{also}.")
-    return Fit(fit.request, fit.commit, paths[:MAX_PATHS])
+        finding.held = f"{why}{also}."
 
 
-def _meet(project: Project, base: str, fits: Sequence[Fit], inside: Iterable[Merge]) -> dict[str, tuple[str, ...]]:
+def _meet(project: Project, base: str, fits: Sequence[Finding], inside: Iterable[Merge]) -> dict[str, tuple[str, ...]]:
     """Return for each merge the open ones before it with which git cannot merge it, the nearest looked at first."""
     before = [(each.id, each.commit, frozenset(each.paths)) for each in inside if each.commit is not None]
     most = max(MAX_PAIRS // max(len(fits), 1), 1)
@@ -292,23 +271,24 @@ def _meet(project: Project, base: str, fits: Sequence[Fit], inside: Iterable[Mer
     return {own: tuple(merge for merge, pair in pairs if pair in clashing) for own, pairs in met.items()}
 
 
-def _tip(project: Project, config: Config, base: str, request: JoinRequest, at: float) -> str | Unfit:
-    """Return the commit to land."""
-    merge = request.merge
+def _find_tip(project: Project, config: Config, base: str, finding: Finding, at: float) -> None:
+    """Find the commit to land."""
+    merge = finding.request.merge
     if merge.reverts is not None and merge.commit is None:
-        return _revert(project, config, base, request, at)
-    tip = candidates.resolve(project, merge.commit or f"refs/heads/{merge.branch}")
-    if tip is None:
+        _revert(project, config, base, finding, at)
+        return
+    finding.commit = candidates.resolve(project, merge.commit or f"refs/heads/{merge.branch}") or ""
+    if not finding.commit:
         what = f"commit {merge.commit}" if merge.commit else f"branch {merge.branch}"
-        return _unfit(request, f"There is no {what} in this repository, so nothing could be merged.")
-    return tip
+        finding.send_back(f"There is no {what} in this repository, so nothing could be merged.")
 
 
-def _revert(project: Project, config: Config, base: str, request: JoinRequest, at: float) -> str | Unfit:
+def _revert(project: Project, config: Config, base: str, finding: Finding, at: float) -> None:
     """Make the commit that takes a merge out of main again, on the branch of its task."""
-    merge, gone = request.merge, request.reverted
+    merge, gone = finding.request.merge, finding.request.reverted
     if gone is None or gone.landed is None or gone.onto is None:
-        return _unfit(request, f"It is not known what {merge.reverts} brought to {config.target}.")
+        finding.send_back(f"It is not known what {merge.reverts} brought to {config.target}.")
+        return
     trailers = (("Covey-Task", merge.task), ("Covey-Reverts", gone.id))
     try:
         author, key = session_author(merge.session), signing.key(project)
@@ -316,16 +296,18 @@ def _revert(project: Project, config: Config, base: str, request: JoinRequest, a
             project, base, gone.onto, gone.landed, author=author, trailers=trailers, sign=key, at=at
         )
     except CoveyError as error:
-        return _unfit(request, error.message)
+        finding.send_back(error.message)
+        return
     if isinstance(made, Conflict):
         since, advice = commits_since.since(project, gone.landed, base), _by_hand(config, gone.landed, gone.onto)
         clash = Clash(made.files, made.message)
-        return Unfit(request, RejectionCause(RejectCause.TEXT.value, since=since, clash=clash, advice=advice))
-    if made.empty:
-        return made.base
-    task_branches.put(project, f"refs/heads/{merge.branch}", made.commit)
-    task_branches.keep(project, merge.task, made.commit)
-    return made.commit
+        finding.unfit = RejectionCause(RejectCause.TEXT.value, since=since, clash=clash, advice=advice)
+    elif made.empty:
+        finding.commit = made.base
+    else:
+        task_branches.put(project, f"refs/heads/{merge.branch}", made.commit)
+        task_branches.keep(project, merge.task, made.commit)
+        finding.commit = made.commit
 
 
 def _by_hand(config: Config, landed: str, onto: str) -> tuple[str, ...]:

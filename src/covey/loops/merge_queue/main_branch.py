@@ -14,7 +14,6 @@ from covey.app.board.task_changes import change, step
 from covey.app.context import Call
 from covey.app.fleet.sessions import alert
 from covey.app.merging import merge_lookup, queue_records
-from covey.config import Config
 from covey.core.board import tasks
 from covey.core.fleet.sessions import COVEY
 from covey.core.merging import landings, merges
@@ -85,7 +84,7 @@ class MainBranch:
 
     async def look(self) -> MainPosition | None:
         """Return where main is and where the queue builds; None if that was dropped and merges are queued again."""
-        name = self._config().target
+        name = self.runtime.app.context.config.target
         await self._keep(name)
         found = await self.runtime.in_git_thread(lambda: self._find(name))
         if found.main is None and await self._bring_back(name):
@@ -109,7 +108,7 @@ class MainBranch:
 
     async def glance(self) -> None:
         """Look while nothing lands too, now and then, if main is elsewhere: somebody may have moved it back."""
-        name, now = self._config().target, self.runtime.awake()
+        name, now = self.runtime.app.context.config.target, self.runtime.awake()
         if now < self._glanced + GLANCE_EVERY_S:
             return
         self._glanced = now
@@ -119,7 +118,7 @@ class MainBranch:
 
     async def newest(self, at: MainPosition) -> str:
         """Return where an epoch begins: what the remote has beyond us lands, tested, with the first that lands."""
-        config = self._config()
+        config = self.runtime.app.context.config
 
         def look() -> str:
             is_ours = at.head.__eq__  # the ref of what landed may be another's since it was looked at
@@ -136,7 +135,9 @@ class MainBranch:
         is_ours = self.unsure and await self._holds_unwanted(at)
         if not is_ours and (self._told_foreign is None or self.runtime.awake() > self._told_foreign + RETRY_EVERY_S):
             self._told_foreign = self.runtime.awake()
-            await self.runtime.write(lambda call: _note_foreign(call, name, at.head))
+            what = f"{LANDED} was moved to {at.head[:12]}, which has not passed: only covey moves it."
+            message = f"{what} It is forgotten, and what waits for {name} is tested again."
+            await self.runtime.write(lambda call: alert(call, AlertKind.REFS_PUT_BACK, message, None, None))
         for commit in [merge.candidate for merge in await self.runtime.read(passed)]:
             if commit is None or not self._is_known(commit) or not await self.is_in(commit, at.main):
                 await self._rebuild(at)
@@ -149,7 +150,7 @@ class MainBranch:
         """Put the branch back if a session has changed it, and tell; also of a move that git has not noted."""
         known, project, landed = self.runtime.seen.get(name), self.runtime.project, None
         if known is None:
-            landed = await self.runtime.read(lambda call: queue_records.last_landed(call, name))
+            landed = await self.runtime.read(lambda call: call.tx.last_landed(name))
         back = await self.runtime.in_git_thread(lambda: main_restore.look_after(project, name, known, landed))
         if back is not None:
             await self.runtime.write(lambda call: alert(call, AlertKind.MAIN_PUT_BACK, back.told(), None, None))
@@ -170,10 +171,8 @@ class MainBranch:
     def _find(self, name: str) -> landing.Line:
         """Look where main is; an integration branch begins where main is."""
         found = landing.landed_line(self.runtime.project, name)
-        if (
-            found.main is None
-            and task_branches.begin(self.runtime.project, name, self._config().project.main) is not None
-        ):
+        main = self.runtime.app.context.config.project.main
+        if found.main is None and task_branches.begin(self.runtime.project, name, main) is not None:
             found = landing.landed_line(self.runtime.project, name)
         return found
 
@@ -188,19 +187,19 @@ class MainBranch:
 
     async def _see_that_all_is_there(self, main: str) -> None:
         """Tell the person if main no longer holds what landed last: somebody moved it back, and may not know."""
-        name = self._config().target
+        name = self.runtime.app.context.config.target
         made = await self.runtime.read(
             lambda call: [each for each in call.tx.last_landings(MAX_LANDINGS_CHECKED) if each.branch == name]
         )
-        off = await self.runtime.in_git_thread(lambda: self._taken_off(made, main))
+
+        def taken_off() -> list[Landing]:
+            project = self.runtime.project
+            known = takewhile(lambda each: self._is_known(each.commit), made)  # git may have forgotten the rest
+            return list(takewhile(lambda each: not candidates.is_ancestor(project, each.commit, main), known))
+
+        off = await self.runtime.in_git_thread(taken_off)
         if off:
             await self.runtime.write(lambda call: _note_taken_off(call, name, off))
-
-    def _taken_off(self, made: Sequence[Landing], main: str) -> list[Landing]:
-        """Return the landings, newest first, that main holds no more; nothing of a history that git has forgotten."""
-        project = self.runtime.project
-        known = takewhile(lambda each: self._is_known(each.commit), made)
-        return list(takewhile(lambda each: not candidates.is_ancestor(project, each.commit, main), known))
 
     async def is_in(self, commit: str, head: str) -> bool:
         """Say whether a commit is in another."""
@@ -209,14 +208,15 @@ class MainBranch:
     async def _rebuild(self, at: MainPosition) -> None:
         """Begin again from main, which went another way than what had passed and waited for it."""
         await self.runtime.in_git_thread(lambda: landing.drop_landed(self.runtime.project, at.head))
-        main = self._config().target
-        await self._requeue(await self.runtime.read(passed), f"{main} went another way while it waited")
+        main = self.runtime.app.context.config.target
+        if waiting := await self.runtime.read(passed):
+            await self._requeue(waiting, f"{main} went another way while it waited")
 
     # How it moves
 
     async def land(self, at: MainPosition, commit: str, *, is_frozen: bool) -> MainPosition | None:
         """Bring main to a commit that passed, or let it wait where main can follow later; return what `settle` does."""
-        main, project = self._config().target, self.runtime.project
+        main, project = self.runtime.app.context.config.target, self.runtime.project
 
         def move() -> landing.Landed | landing.Waits | landing.MainMoved | None:
             if commit == at.main:
@@ -239,23 +239,23 @@ class MainBranch:
             await self._wait(Waits((), f"{main} is frozen; it follows when it is thawed."), tell=False)
         settled = await self.settle(before=at.main)
         moved = isinstance(outcome, Landed) and commit != at.main
-        if moved and await self.runtime.read(lambda call: queue_records.last_landed(call, main)) != commit:
+        if moved and await self.runtime.read(lambda call: call.tx.last_landed(main)) != commit:
             await self.runtime.write(lambda call: _note_the_rest(call, main, at.main, commit))
         return settled
 
     async def bring(self, at: MainPosition, commit: str, gate: str) -> None:
         """Bring main to a commit that passed and did not come through the queue."""
-        main, project = self._config().target, self.runtime.project
+        main, project = self.runtime.app.context.config.target, self.runtime.project
         outcome = await self._whole(lambda: landing.land(project, main, at.main, commit))
         if isinstance(outcome, Landed):
             made = landings.Made(branch=main, before=at.main, commit=commit, gate=gate)
-            await self.runtime.write(lambda call: queue_records.journal(call, made))
+            await self.runtime.write(lambda call: call.tx.begin(Landing, made, COVEY))
         elif isinstance(outcome, Waits):
             raise Unavailable(outcome.sentence)
 
     async def follow(self, at: MainPosition) -> None:
         """Let main follow to what has passed, if the checkout that has it allows that by now."""
-        main = self._config().target
+        main = self.runtime.app.context.config.target
         if await self._is_as_before(main):
             return  # a try would only take the lock of the user's checkout
         outcome = await self._whole(lambda: landing.follow(self.runtime.project, main, at.head))
@@ -310,14 +310,19 @@ class MainBranch:
         waiting = await self.runtime.read(passed)
         if at is None or not waiting:
             return at
+        branch = self.runtime.app.context.config.target
         there, on_the_way = await self.runtime.in_git_thread(lambda: self._places(waiting, at))
         arrived = [merge for merge in waiting if merge.candidate in there]
         if arrived:
             order = {commit: number for number, commit in enumerate(there)}
             arrived.sort(key=lambda merge: (order[merge.candidate or ""], merge.ordinal))
-            await self._landed(arrived, before)
+            self._untidy = True  # their branches are needed no more
+            await self.runtime.write(lambda call: queue_records.landed(call, branch, arrived, before))
+            tasks_done = [merge.task for merge in arrived]
+            await self.runtime.in_git_thread(lambda: task_branches.let_go(self.runtime.project, tasks_done))
         lost = [merge for merge in waiting if merge.candidate not in there and merge.candidate not in on_the_way]
-        await self._requeue(lost, f"{self._config().target} moved on before it could land")
+        if lost:
+            await self._requeue(lost, f"{branch} moved on before it could land")
         return None if lost else at
 
     def _places(self, waiting: Sequence[Merge], at: MainPosition) -> tuple[list[str], set[str]]:
@@ -340,15 +345,6 @@ class MainBranch:
     def _is_known(self, commit: str) -> bool:
         return candidates.resolve(self.runtime.project, commit) is not None
 
-    async def _landed(self, arrived: Sequence[Merge], before: str | None) -> None:
-        """Write that merges are on main; their tasks are done, and their branches are needed no more."""
-        branch = self._config().target
-        self._untidy = True
-        await self.runtime.write(lambda call: queue_records.landed(call, branch, arrived, before))
-        await self.runtime.in_git_thread(
-            lambda: task_branches.let_go(self.runtime.project, [merge.task for merge in arrived])
-        )
-
     async def _requeue(self, lost: Sequence[Merge], why: str) -> None:
         """Let merges be built and tested again, unless something else has become of them."""
 
@@ -356,8 +352,7 @@ class MainBranch:
             for merge in lost:
                 queue_records.step_if(call, merge.id, merges.Requeued(why), (MergeState.TESTING, MergeState.PASSED))
 
-        if lost:
-            await self.runtime.write(write)
+        await self.runtime.write(write)
 
     async def tidy(self) -> None:
         """Delete every branch of a task that stands where its work was when that landed; one in use has to wait."""
@@ -384,19 +379,10 @@ class MainBranch:
         if self._moving is not None:
             await asyncio.wait([self._moving])
 
-    def _config(self) -> Config:
-        return self.runtime.app.context.config
-
 
 def passed(call: Call) -> list[Merge]:
     """Return the merges that have passed and are not known to be on main."""
     return [merge for merge in call.tx.open_merges() if merge.state is MergeState.PASSED]
-
-
-def _note_foreign(call: Call, branch: str, head: str) -> None:
-    what = f"{LANDED} was moved to {head[:12]}, which has not passed: only covey moves it."
-    message = f"{what} It is forgotten, and what waits for {branch} is tested again."
-    alert(call, AlertKind.REFS_PUT_BACK, message, None, None)
 
 
 def _unwanted(call: Call) -> list[str]:
@@ -433,6 +419,6 @@ def _note_the_rest(call: Call, branch: str, before: str, commit: str) -> None:
     """Write down a move of main of which nobody else tells: who wanted it left the queue in this very moment."""
     last = next(iter(call.tx.last_landings(1)), None)
     start = last.commit if last is not None and (last.branch, last.before) == (branch, before) else before
-    queue_records.journal(call, landings.Made(branch=branch, before=start, commit=commit))
+    call.tx.begin(Landing, landings.Made(branch=branch, before=start, commit=commit), COVEY)
     message = f"Work left the queue in the moment in which it landed: {branch} holds it, at {commit[:12]}."
     alert(call, AlertKind.LANDED_LATE, f"{message} git revert takes it out again.", None, None)

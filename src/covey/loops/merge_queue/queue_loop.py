@@ -20,7 +20,7 @@ from covey.core.fleet.sessions import COVEY
 from covey.core.merging import merges
 from covey.core.merging.gates import TRY, Gate
 from covey.core.merging.merges import MergeState
-from covey.core.merging.queue import queue_status
+from covey.core.merging.queue import queue_status, steps
 from covey.core.merging.queue.queue_status import QueueStatus
 from covey.core.merging.queue.train import Halt, Land, Rate, Reject, Test
 from covey.errors import CoveyError, Refused, Unavailable
@@ -50,6 +50,8 @@ QUEUE_REST_S = 2.0
 """Seconds after which the queue looks again although nothing was told."""
 LAST_PUSH_S = 10.0
 """Seconds that a push has to end when the daemon ends."""
+MAX_LEARNED_FROM = 200
+"""How many recent merges and gates the failure rate is estimated from."""
 HEARS = ("merge.", "queue.", "gate.", "fleet.", "task.approved", "task.edited")
 
 log = logging.getLogger("covey.queue")
@@ -85,7 +87,7 @@ class Queue:
     # Hearing
 
     def hear(self, changes: Iterable[Change]) -> None:
-        """Step the train through changes of the kinds that it hears of, in the order of the log."""
+        """Step the train through changes of the kinds that it hears of, and tell each part what is news to it."""
         for each in changes:
             self.news.set()
             was_halted = self.train.state.halted
@@ -96,18 +98,14 @@ class Queue:
                 self._end_epoch()
             if each.kind == "queue.resumed" and was_halted:
                 self._end_epoch()
-            self._note(each)
-
-    def _note(self, change: Change) -> None:
-        """Tell the parts of the queue what is news to them."""
-        if change.kind in ("merge.rejected", "merge.withdrawn"):
-            self.main.unsure = True
-        if change.kind in ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held"):
-            self.blame.suspects.discard(change.subject)
-        elif change.kind == "task.edited":
-            self.admission.is_reordered = True
-        elif isinstance(change.row, Gate) and change.row.purpose == TRY:
-            self.tried.hear(change.row, change.payload)
+            if each.kind in ("merge.rejected", "merge.withdrawn"):
+                self.main.unsure = True
+            if each.kind in ("merge.landed", "merge.rejected", "merge.withdrawn", "merge.held"):
+                self.blame.suspects.discard(each.subject)
+            elif each.kind == "task.edited":
+                self.admission.is_reordered = True
+            elif isinstance(each.row, Gate) and each.row.purpose == TRY:
+                self.tried.hear(each.row, each.payload)
 
     def _end_epoch(self) -> None:
         """Let nothing more be decided on what was known so far."""
@@ -267,13 +265,17 @@ class Queue:
     ) -> tuple[int, QueueStatus]:
         """Write that an epoch begins, and that no gate is under way any more."""
         number, halted = call.tx.next_seq, call.tx.standing().halted
+        failed = [call.tx.get(Gate, gate) for gate in call.tx.standing().gates]  # maybe by other checks than now
         # A gate that has never passed and halted an earlier daemon's queue may find here what it needs.
         is_untried = halted is not None and not self.train.heard.begun and not call.tx.has_worked(checks)
+        if learned is None:
+            last = call.tx.last_ended_merges(MAX_LEARNED_FROM), call.tx.last_gates(MAX_LEARNED_FROM)
+            learned = steps.learned(*last)
         event = replace(
             began,
             proven=not checks or call.tx.has_passed(began.base, checks),
-            rate=queue_records.learned(call) if learned is None else learned,
-            forgives=began.forgives or _are_other_checks(call, checks) or is_untried,
+            rate=learned,
+            forgives=began.forgives or is_untried or any(each is not None and each.checks != checks for each in failed),
         )
         standing = queue_records.put(call, event)
         queue_records.lose_gates(call, "the train began anew", self.tried.tries)
@@ -354,7 +356,8 @@ class Queue:
             built = replace(built, since=epoch.head)  # what the remote has beyond main lands with it
         epoch.trees[test.id] = built
         is_current = self.train.state.running.get(test.id) == test
-        if not (is_current and await self.gate_runs.start(test, built)) and test.id in self.train.state.running:
+        gate = await self.gate_runs.start(test.id, test.purpose, built) if is_current else None
+        if gate is None and test.id in self.train.state.running:
             self.train.wanted.add(test.id)  # something landed or left in this moment
 
     # Main
@@ -388,9 +391,3 @@ class Queue:
         """Remove the pool's worktrees if no session is left that could fill the queue soon."""
         if not await self.runtime.read(lambda call: bool(call.tx.run_sessions())):
             await self.pool.put_away()
-
-
-def _are_other_checks(call: Call, checks: str) -> bool:
-    """Say whether the gates that main failed ran other checks than those of now."""
-    failed = (call.tx.get(Gate, gate) for gate in call.tx.standing().gates)
-    return any(gate is not None and gate.checks != checks for gate in failed)

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable
 
 from covey.app.context import Call
-from covey.app.merging import queue_records
+from covey.core.fleet.sessions import COVEY
+from covey.core.merging import landings
 from covey.core.merging.landings import Landing
 from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError
@@ -72,30 +73,26 @@ class RemoteSync:
     # Pushing
 
     async def _try_push(self, branch: str, remote: str, commit: str) -> None:
+        """Push what landed, if it has not been pushed; what fails is tried again later."""
+        project = self.runtime.project
         try:
-            await self._push(branch, remote, commit)
+            unpushed, expected = await self.runtime.read(lambda call: _unpushed(call, branch, remote))
+            if not unpushed:
+                return
+            match await self.runtime.in_background(lambda: push_main.push(project, remote, branch, commit, expected)):
+                case Pushed():
+                    await self.runtime.write(lambda call: _note(call, unpushed, remote))
+                    self._failures, self._told = 0, ""
+                case Behind(theirs):
+                    self.behind = theirs
+                    self.tell()
+                case Failed(why):
+                    await self._failed(why)
         except CoveyError as error:
             await self._failed(error.message)
         except Exception:
             log.exception("pushing failed")
             await self._failed("Unexpected error; see the daemon log.")
-
-    async def _push(self, branch: str, remote: str, commit: str) -> None:
-        """Push what landed, if it has not been pushed."""
-        unpushed, expected = await self.runtime.read(lambda call: _unpushed(call, branch, remote))
-        if not unpushed:
-            return
-        project = self.runtime.project
-        outcome = await self.runtime.in_background(lambda: push_main.push(project, remote, branch, commit, expected))
-        match outcome:
-            case Pushed():
-                await self.runtime.write(lambda call: _note(call, unpushed, remote))
-                self._failures, self._told = 0, ""
-            case Behind(theirs):
-                self.behind = theirs
-                self.tell()
-            case Failed(why):
-                await self._failed(why)
 
     async def _failed(self, why: str) -> None:
         """Try again later, and tell a person once."""
@@ -156,8 +153,8 @@ def _unpushed(call: Call, branch: str, remote: str) -> tuple[list[Landing], str 
     return call.tx.landings_after(branch, last.ordinal), last.commit
 
 
-def _note(call: Call, landings: list[Landing], remote: str) -> None:
-    for landing in landings:
+def _note(call: Call, unpushed: list[Landing], remote: str) -> None:
+    for landing in unpushed:
         now = call.tx.get(Landing, landing.id)
         if now is not None and now.pushed is None:
-            queue_records.pushed(call, now, remote)
+            call.tx.advance(now, landings.Pushed(remote), COVEY)

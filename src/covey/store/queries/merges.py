@@ -27,12 +27,6 @@ class Merges(Transaction):
         """Return the last merge of a task."""
         return self.first(merges.Merge, "WHERE task = ? ORDER BY ordinal DESC LIMIT 1", (task,))
 
-    def last_landed(self) -> str | None:
-        """Return the commit in which the newest merge landed."""
-        sql = "SELECT landed FROM merges WHERE state = 'landed' ORDER BY ordinal DESC LIMIT 1"
-        found = self.db.rows(sql)
-        return str(found[0][0]) if found and found[0][0] is not None else None
-
     def unwanted(self, limit: int) -> list[str]:
         """Return the commits built for merges that were rejected or withdrawn, the newest first."""
         where = f"state IN {_LEFT} AND candidate IS NOT NULL"
@@ -138,9 +132,9 @@ class Merges(Transaction):
         """Return the last moves of main, the newest first."""
         return self.find(landings.Landing, "ORDER BY ordinal DESC LIMIT ?", (limit,))
 
-    def landing(self, landing_id: str) -> landings.Landing | None:
-        """Return a move of main."""
-        return self.get(landings.Landing, landing_id)
+    def landing(self, landing_id: str | None) -> landings.Landing | None:
+        """Return a move of main, None if none is named."""
+        return None if landing_id is None else self.get(landings.Landing, landing_id)
 
     def landings_between(self, after: int, before: int, limit: int) -> list[landings.Landing]:
         """Return the moves of main between two places in the log, the oldest first."""
@@ -170,10 +164,11 @@ class Merges(Transaction):
         where = "WHERE state = 'passed' AND \"commit\" = ? ORDER BY ordinal DESC LIMIT 1"
         return self.first(gates.Gate, where, (commit,))
 
-    def last_landing(self, branch: str) -> landings.Landing | None:
-        """Return the last move of a branch."""
-        where = "WHERE branch = ? ORDER BY ordinal DESC LIMIT 1"
-        return self.first(landings.Landing, where, (branch,))
+    def last_landed(self, branch: str) -> str | None:
+        """Return the commit that a branch took last from the queue; without a journal of it, that of any merge."""
+        found = self.column('SELECT "commit" FROM landings WHERE branch = ? ORDER BY ordinal DESC LIMIT 1', (branch,))
+        found = found or self.column("SELECT landed FROM merges WHERE state = 'landed' ORDER BY ordinal DESC LIMIT 1")
+        return found[0] if found else None
 
     def landings_after(self, branch: str, ordinal: int) -> list[landings.Landing]:
         """Return the moves of a branch after a place in the log, the oldest first."""

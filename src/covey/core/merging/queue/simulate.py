@@ -237,7 +237,7 @@ MAX_NUMBER = 1e12
 
 def read(value: object) -> World:
     """Return the world that parsed JSON describes; what makes no sense in it is named."""
-    world = _fields("the world", value, "the world")
+    world = _fields("the world", value, "The world")
     if "changes" not in world:
         raise Invalid("The world has no changes.", hint=f"For example: {_EXAMPLE}")
     gate = _fields("gate", world.get("gate", {}), "gate")
@@ -320,11 +320,11 @@ def _check_needs(changes: tuple[Coming, ...], ids: set[str]) -> None:
 
 def _fields(kind: str, value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise Invalid(f"{_begun(where)} must be an object, not {_shown(value)}.", hint=f"For example: {_EXAMPLE}")
+        raise Invalid(f"{where} must be an object, not {_shown(value)}.", hint=f"For example: {_EXAMPLE}")
     known = _FIELDS[kind]
     strange = next((name for name in value if name not in known), None)
     if strange is not None:
-        raise Invalid(f"{_begun(where)} has an unknown field {_shown(strange)}.", hint=f"Known are {', '.join(known)}.")
+        raise Invalid(f"{where} has an unknown field {_shown(strange)}.", hint=f"Known are {', '.join(known)}.")
     return value
 
 
@@ -356,7 +356,3 @@ def _whole(value: object, where: str, low: int, high: int) -> int:
 
 def _shown(value: object) -> str:
     return repr(value)[:60]
-
-
-def _begun(where: str) -> str:
-    return where[:1].upper() + where[1:] if where == "the world" else where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from covey.core.merging.gates import Gate, GateState
 from covey.core.merging.merges import Merge, MergeState
@@ -34,6 +34,7 @@ from covey.core.merging.queue.train import (
     failed_alone,
 )
 from covey.core.merging.strategies import group, prefix, serial
+from covey.values import dataclass
 
 STRATEGIES: dict[str, Strategy] = {"group": group.choose, "serial": serial.choose, "prefix": prefix.choose}
 RATE_MEMORY = 200.0
@@ -52,12 +53,12 @@ def step(state: TrainState, event: Event) -> tuple[TrainState, tuple[Action, ...
     return train.state, tuple(train.actions)
 
 
+@dataclass
 class _Train:
     """One step under way."""
 
-    def __init__(self, state: TrainState) -> None:
-        self.state = state
-        self.actions: list[Action] = []
+    state: TrainState
+    actions: list[Action] = field(default_factory=list)
 
     # What happened
 

@@ -77,19 +77,24 @@ def take(before: Heard, kind: str, row: Row | None, payload: Payload | None = No
         case Fleet():
             return _pause(replace(before, fleet_paused=row.paused))
     event = heard(kind, row)
+    if event is None:
+        return before, ()
     before = _remember(before, kind, row, event)
-    if event is None or not before.begun:
+    if not before.begun:
         return before, ()
     if isinstance(event, Left) and kind == "merge.landed" and event.id not in before.train.changes:
         return before, ()  # the train itself let it land
     if isinstance(event, Arrived):
         return replace(before, joining=(*before.joining, event)), ()
     if isinstance(event, Clashed) and event.against:
-        event = _with_lost(before.train, event)
+        # Tests whose trees would hold both sides of a clash cannot be.
+        running, against = before.train.running.items(), {*event.against}
+        both = (n for n, test in running if event.id in test.changes and against & {*test.changes})
+        event = Together((*(Lost(number) for number in both), event))
     return _step(before, event)
 
 
-def _remember(before: Heard, kind: str, row: Row | None, event: Event | None) -> Heard:
+def _remember(before: Heard, kind: str, row: Row | None, event: Event) -> Heard:
     """Keep in mind how a merge entered, and with what it clashed since, until it has ended or waits for a person."""
     if isinstance(event, Arrived):
         return replace(before, known={**before.known, event.change.id: event})
@@ -117,12 +122,6 @@ def _begin(before: Heard, row: QueueStatus) -> Heard:
 def _pause(after: Heard) -> tuple[Heard, tuple[Action, ...]]:
     on = after.queue_paused or after.fleet_paused
     return (after, ()) if not after.begun or on is after.train.paused else _step(after, Paused(on))
-
-
-def _with_lost(train: TrainState, clash: Clashed) -> Event:
-    """Take out the tests that cannot be, since their trees would hold both sides of a clash."""
-    both = (n for n, test in train.running.items() if clash.id in test.changes and {*clash.against} & {*test.changes})
-    return Together((*(Lost(number) for number in both), clash))
 
 
 def _step(before: Heard, event: Event) -> tuple[Heard, tuple[Action, ...]]:

@@ -29,7 +29,8 @@ def choose(state: TrainState) -> Choice:
     cancel = _to_cancel(state, failed)
     running = [test.changes for number, test in state.running.items() if number not in cancel]
     free = state.slots - len(running)
-    start = [_solo(state, id) for id in again if (id,) not in running][:free]
+    alone = [id for id in again if (id,) not in running][:free]
+    start = [Plan((id,), Purpose.RETRY if failed_alone(state, id) else Purpose.SOLO) for id in alone]
     free -= len(start)
     if free > 0:
         rest = _behind(max(running, key=len, default=()), _without(state, line, known))
@@ -54,10 +55,6 @@ def _prefixes(
     return [
         Plan(tuple(line[:cut]), Purpose.SOLO if cut == 1 else Purpose.GROUP) for cut in _still_to_start(cuts, sizes)
     ]
-
-
-def _solo(state: TrainState, id: str) -> Plan:
-    return Plan((id,), Purpose.RETRY if failed_alone(state, id) else Purpose.SOLO)
 
 
 def _without(state: TrainState, line: list[str], known: set[str]) -> list[str]:
@@ -88,16 +85,12 @@ def _cuts(state: TrainState, line: list[str], failed: list[frozenset[str]]) -> l
     if gap:
         cuts = {round(gap * part / (slots + 1)) for part in range(1, slots + 1)}
         return sorted(cut for cut in {max(cut, 1) for cut in cuts} if cut < gap)
-    good = log(1 - _rate(state))
+    bad = (state.rate.bad + BAD) / (state.rate.good + state.rate.bad + BAD + GOOD)
+    good = log(1 - min(max(bad, MIN_FAILURE_RATE), MAX_FAILURE_RATE))
     wanted = {max(1, int(log(1 - part / (slots + 1)) / good)) for part in range(1, slots + 1)}
     cuts = {min(cut, len(line)) for cut in wanted if line}
     cuts |= set([number for number in range(1, len(line) + 1) if number not in cuts][: slots - len(cuts)])
     return sorted(cuts)
-
-
-def _rate(state: TrainState) -> float:
-    rate = state.rate
-    return min(max((rate.bad + BAD) / (rate.good + rate.bad + BAD + GOOD), MIN_FAILURE_RATE), MAX_FAILURE_RATE)
 
 
 def _still_to_start(cuts: list[int], sizes: list[int]) -> list[int]:
