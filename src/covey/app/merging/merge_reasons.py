@@ -208,7 +208,9 @@ def _was_green_before(call: Call, green: Gate | None, failed: Gate) -> list[str]
     landed = [name for landing in between for name in landing.merges if name not in green.merges]
     if not landed:
         return []
-    return [f"It was green in {green.id}, before {_with_tasks(call, landed)} landed: they do not go together."]
+    known = call.tx.merges_named(landed[: MAX_IN_A_SENTENCE + 1])
+    named = listed(f"{name} ({known[name].task})" if name in known else name for name in landed)
+    return [f"It was green in {green.id}, before {named} landed: they do not go together."]
 
 
 def _blamed(call: Call, merge: Merge, event: merges.Rejected) -> list[str]:
@@ -241,8 +243,3 @@ def _author(call: Call, merge: Merge) -> list[str]:
         return [f"{task.id} is first in line for {task.front}, who wrote it."]
     reason = f": {sentence(task.reason)}" if task.status is Status.BLOCKED and task.reason else "."
     return [f"{task.id} is {task.status}{reason}"]
-
-
-def _with_tasks(call: Call, names: Sequence[str]) -> str:
-    known = call.tx.merges_named(names[: MAX_IN_A_SENTENCE + 1])
-    return listed(f"{name} ({known[name].task})" if name in known else name for name in names)

@@ -244,16 +244,12 @@ def step(merge: Merge, event: Event) -> Event:
         merge.approved or (not event.person and merge.state is not MergeState.REVIEW)
     )
     if twice or merge.state not in _FROM.get(type(event), ()):
-        raise Refused(_why_not(merge, event, twice=twice), hint=f"covey merge why {merge.id} tells where it is.")
+        verb = _STEPS.get(type(event), f"be {type(event).__name__.lower()}")
+        why = f"{merge.id} cannot {verb}: it {_STANDS[merge.state]}."
+        if twice and merge.state in _FROM[Approved]:
+            why = f"{merge.id} is approved already."
+        raise Refused(why, hint=f"covey merge why {merge.id} tells where it is.")
     return event
-
-
-def _why_not(merge: Merge, event: Event, *, twice: bool) -> str:
-    """Return in a sentence why a merge cannot take a step."""
-    if twice and merge.state in _FROM[Approved]:
-        return f"{merge.id} is approved already."
-    verb = _STEPS.get(type(event), f"be {type(event).__name__.lower()}")
-    return f"{merge.id} cannot {verb}: it {_STANDS[merge.state]}."
 
 
 def waits_for_person(merge: Merge, *, has_gate: bool, broken_gate: bool) -> bool:

@@ -115,20 +115,17 @@ def waits(view: QueueView, merge: Merge) -> MergeWait | None:
     """Return what an open merge waits for, None if it is tested now or has ended."""
     if merge.state not in merges.OPEN or view.gate_of(merge) is not None:
         return None
+    reason = MergeWait(merge.reason, is_thing=False) if merge.reason else None
     if merge.state is MergeState.REVIEW:
-        return _reason(merge) or MergeWait("a review")
+        return reason or MergeWait("a review")
     if needs_person(view, merge):
-        return _reason(merge) or MergeWait(f"your approval: {UNTESTED}")
+        return reason or MergeWait(f"your approval: {UNTESTED}")
     if merge.state is MergeState.PASSED:
         frozen = view.standing.frozen
         return MergeWait("main, which is frozen") if frozen else _stands_still(view) or MergeWait("main to take it")
-    if merge.reason and not waits_with_all(view, merge):
-        return _reason(merge)
+    if reason and not waits_with_all(view, merge):
+        return reason
     return _behind(view, merge) or _stands_still(view)
-
-
-def _reason(merge: Merge) -> MergeWait | None:
-    return MergeWait(merge.reason, is_thing=False) if merge.reason else None
 
 
 def _behind(view: QueueView, merge: Merge) -> MergeWait | None:

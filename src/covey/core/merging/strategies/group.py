@@ -127,7 +127,7 @@ class Table:
         """Those that need something."""
         self.alone = _alone(state, bit)
         """How often changes failed alone or are tested alone now."""
-        self.known = _known(state, bit)
+        self.known = {union(bit[id] for id in failed) for failed in failed_sets(state)}
         """What failed together: no tree that holds it is tested again."""
         self.waiting = _waiting(state, bit)
         """How many rounds of tests the changes that are known to be bad have waited."""
@@ -196,11 +196,6 @@ def _alone(state: TrainState, bit: dict[str, int]) -> dict[int, int]:
             change = bit[test.changes[0]]
             found[change] = found.get(change, 0) + 1
     return found
-
-
-def _known(state: TrainState, bit: dict[str, int]) -> set[int]:
-    """Return the groups that failed together, each as its bits."""
-    return {union(bit[id] for id in failed) for failed in failed_sets(state)}
 
 
 def _trees(state: TrainState, bit: dict[str, int]) -> tuple[int, ...]:
