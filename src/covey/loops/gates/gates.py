@@ -142,16 +142,19 @@ class Gates:
         await self.runtime.in_git_thread(lambda: self._clean(test))
         if self._tests.pop(test.order.gate, None) is None:
             return  # Somebody else ended it too.
-        keeping = asyncio.ensure_future(self.runtime.in_git_thread(lambda: self._give_back(test)))
-        self._keeping.add(keeping)
-        keeping.add_done_callback(self._keeping.discard)
+        keeping = None
+        if test.keeps or test.lent is not None:
+            keeping = asyncio.ensure_future(self.runtime.in_git_thread(lambda: self._give_back(test)))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
         leaving = asyncio.ensure_future(self._leave(test, keeping))
         self._leaving[leaving] = test.folder
         leaving.add_done_callback(lambda done: self._leaving.pop(done, None))
 
-    async def _leave(self, test: GateUnderWay, keeping: asyncio.Future[None]) -> None:
+    async def _leave(self, test: GateUnderWay, keeping: asyncio.Future[None] | None) -> None:
         """Remove the room of a gate, once what is worth it has been kept; that may take its time."""
-        await asyncio.wait([keeping])
+        if keeping is not None:
+            await asyncio.wait([keeping])
         if test.folder != Path():
             await self.runtime.in_background(lambda: gate_rooms.remove(test.folder))
         await self.runtime.in_background(self._warmth.tidy)

@@ -230,7 +230,8 @@ class GateRuns:
             return
         self._unstarted_in_a_row = 0
         self._unstarted.pop(gate.commit, None)
-        if gate.id not in self._unwanted and await self._is_of_no_use(gate, tree, order, outcome):
+        is_odd = (outcome.strayed or outcome.cannot_run) and gate.id not in self._unwanted
+        if is_odd and await self._is_of_no_use(gate, tree, order, outcome):
             said = failures.error_line(outcome.summary) if outcome.cannot_run else ""
             why = f"{outcome.why}, which said: {said}." if said else outcome.why
             await self._break(gate, Breakage(why, WholeQueue.SETTINGS), config)

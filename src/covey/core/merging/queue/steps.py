@@ -170,7 +170,7 @@ class _Train:
             main=state.main + 1,
             green=min(state.green, state.main + 1),
             changes={id: change for id, change in state.changes.items() if id not in gone},
-            clashes=_without(state.clashes, gone),
+            clashes=_without(state.clashes, gone) if state.clashes else state.clashes,
             doubtful=(state.doubtful | clashing) - gone,
             landed=state.landed | gone,
             running=running,
@@ -246,7 +246,8 @@ class _Train:
         if any(not result.passed for result in self.state.results) and self._is_main_in_doubt():
             self._start(Plan((), Purpose.PROBE))
         choice = STRATEGIES[self.state.strategy](self.state)
-        self._cancel(choice.cancel)
+        if choice.cancel:
+            self._cancel(choice.cancel)
         for plan in choice.start:
             if self.state.free:
                 self._start(plan)
