@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -272,24 +273,15 @@ class Gates:
 
     async def _steps(self, test: GateUnderWay) -> Outcome:
         """Run the checks one after the other until one fails, and say how that ended."""
-        for number, check in enumerate(test.order.checks, 1):
-            if test.unwanted:
-                break
-            failed = await self._step(test, number, check)
-            if failed is not None:
-                return failed
+        for number, check in enumerate(takewhile(lambda _: not test.unwanted, test.order.checks), 1):
+            test.run = test.order.gate if number == 1 else f"{test.order.gate}.{number}"
+            test.ended.append((test.run, check))
+            await self._beside(test, partial(self._start, test, check))
+            seen, late = await self._await(test)
+            test.cpu = seen.cpu if test.cpu is None else test.cpu + (seen.cpu or 0.0)
+            if seen.code != 0 or late or test.unwanted or seen.size > MAX_OUTPUT_BYTES:
+                return await self._beside(test, partial(self._failed, test, check, seen, late=late))
         return await self._beside(test, lambda: self._passed(test))
-
-    async def _step(self, test: GateUnderWay, number: int, check: Check) -> Outcome | None:
-        """Run one check, and return how it failed if it did."""
-        test.run = test.order.gate if number == 1 else f"{test.order.gate}.{number}"
-        test.ended.append((test.run, check))
-        await self._beside(test, lambda: self._start(test, check))
-        seen, late = await self._await(test)
-        test.cpu = seen.cpu if test.cpu is None else test.cpu + (seen.cpu or 0.0)
-        if seen.code == 0 and not (late or test.unwanted or seen.size > MAX_OUTPUT_BYTES):
-            return None
-        return await self._beside(test, lambda: self._failed(test, check, seen, late=late))
 
     async def _await(self, test: GateUnderWay) -> tuple[Observation, bool]:
         """Wait until a step has ended, or end it when its time is over; standing still does not count."""
