@@ -111,7 +111,7 @@ def find(
         if not (is_new or is_moved or merge.id in again):
             known += [merge] if merge.id in inside else []
             continue
-        needs = _needs(call, task, open_merges) if task.needs else ()
+        needs = _needs(call, task, open_merges)
         if needs is None:
             stuck += [JoinRequest(merge, task)] if merge.reason is None else []
             continue

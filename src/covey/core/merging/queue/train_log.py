@@ -87,10 +87,7 @@ def take(before: Heard, kind: str, row: Row | None, payload: Payload | None = No
     if isinstance(event, Arrived):
         return replace(before, joining=(*before.joining, event)), ()
     if isinstance(event, Clashed) and event.against:
-        # Tests whose trees would hold both sides of a clash cannot be.
-        running, against = before.train.running.items(), {*event.against}
-        both = (n for n, test in running if event.id in test.changes and against & {*test.changes})
-        event = Together((*(Lost(number) for number in both), event))
+        event = _with_lost(before.train, event)
     return _step(before, event)
 
 
@@ -122,6 +119,12 @@ def _begin(before: Heard, row: QueueStatus) -> Heard:
 def _pause(after: Heard) -> tuple[Heard, tuple[Action, ...]]:
     on = after.queue_paused or after.fleet_paused
     return (after, ()) if not after.begun or on is after.train.paused else _step(after, Paused(on))
+
+
+def _with_lost(train: TrainState, clash: Clashed) -> Event:
+    """Take out the tests that cannot be, since their trees would hold both sides of a clash."""
+    both = (n for n, test in train.running.items() if clash.id in test.changes and {*clash.against} & {*test.changes})
+    return Together((*(Lost(number) for number in both), clash))
 
 
 def _step(before: Heard, event: Event) -> tuple[Heard, tuple[Action, ...]]:
