@@ -387,7 +387,7 @@ class Gates:
             tests=test_counts.total(self._count_tests(test)),
         )
 
-    def _astray(self, before: gate_view.Picture, target: str) -> tuple[str, ...]:
+    def _astray(self, before: dict[str, object], target: str) -> tuple[str, ...]:
         """Return what was changed outside meanwhile, and stays so: the checkout is in between while main moves."""
         found: tuple[str, ...] = ()
         for patience in (0.0, *STRAYED_LOOKS_S):
