@@ -86,7 +86,7 @@ class App:
                 session_limits.spend(self.context, who.session, verb, len(request.sent) or len(_encode(request.asked)))
 
         def run(tx: Tx) -> Answer:
-            same = _kept(tx, request, digest)
+            same = None if key is None else _kept(tx, who, key, digest)
             if same is not None and not verb.secret:
                 return same
             tx.key = key
@@ -114,13 +114,13 @@ class App:
         Nothing before one that was answered already: a look may act.
         """
         digest = _checked(request)
-        verb = request.verb
+        verb, who, key = request.verb, request.who, request.key
 
         def find(tx: Tx) -> Callable[[], Any] | None:
-            is_answered = _kept(tx, request, digest) is not None and not verb.secret
-            if is_answered or verb.ahead is None:
+            is_answered = key is not None and _kept(tx, who, key, digest) is not None
+            if verb.ahead is None or (is_answered and not verb.secret):
                 return None
-            return verb.ahead(Call(tx, request.who, self.context), request.asked, **request.params)
+            return verb.ahead(Call(tx, who, self.context), request.asked, **request.params)
 
         return find
 
@@ -171,9 +171,9 @@ def _checked(request: Request) -> bytes:
     return blake2b(request.sent, digest_size=16).digest()
 
 
-def _kept(tx: Tx, request: Request, digest: bytes) -> Answer | None:
+def _kept(tx: Tx, who: Principal, key: str, digest: bytes) -> Answer | None:
     """Return what a request was answered when it came before, None if it did not; refuse another under its key."""
-    kept = None if request.key is None else tx.answered(request.who.name, request.key)
+    kept = tx.answered(who.name, key)
     if kept is None:
         return None
     first, status, body = kept

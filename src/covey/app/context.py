@@ -22,12 +22,12 @@ from covey.values import dataclass
 
 if TYPE_CHECKING:  # each takes its time to import, and most commands look at none of it
     from covey.agents.agent import Agent
+    from covey.app.people.session_limits import Allowance
     from covey.core.fleet.live import LiveView
     from covey.core.fleet.start_limits import Wait
     from covey.core.fleet.watchdog import Verdict
     from covey.core.leases.write_policy import Write
     from covey.core.people.devices import Addresses
-    from covey.core.rate_limits import Allowance
     from covey.git.project import Project
     from covey.runners.process import ProcessRunner
 

@@ -72,19 +72,15 @@ class Pages:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         found = (path for path in folder.rglob("*") if path.suffix in TYPES and path.is_file())
-        self._paths = {f"/{path.relative_to(folder).as_posix()}": path for path in sorted(found)}
-        if "/index.html" in self._paths:
-            self._paths["/"] = self._paths["/index.html"]
+        self.paths = {f"/{path.relative_to(folder).as_posix()}": path for path in sorted(found)}
+        """Where each file lies, by the path under which it is asked for."""
+        if "/index.html" in self.paths:
+            self.paths["/"] = self.paths["/index.html"]
         self._files: dict[Path, File] = {}
-
-    @property
-    def paths(self) -> list[str]:
-        """Return the paths under which there is a file."""
-        return list(self._paths)
 
     async def answer(self, path: str, headers: Headers) -> Sent:
         """Return the answer with the file of a path that is in the table."""
-        file = await self._file(self._paths[path])
+        file = await self._file(self.paths[path])
         mark = [(b"etag", file.mark)]
         asked = [part.strip().removeprefix(b"W/") for part in headers.get(b"if-none-match", b"").split(b",")]
         if file.mark in asked:

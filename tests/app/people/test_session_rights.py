@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from covey.app.people import session_limits
 from covey.app.verbs import VERBS
-from covey.core import rate_limits
 from covey.core.board.tasks import Added, Edited
 from covey.core.events import Event
 from covey.core.nouns import AUDIENCES, KINDS, Audience
@@ -407,7 +407,7 @@ def test_no_session_gets_more_than_a_minutes_worth_and_what_flows_in(steps: list
     at, left, taken = 0.0, None, 0.0
     for wait, amount in steps:
         at += wait
-        after = rate_limits.take(left, amount, 10.0, at)
+        after = session_limits.take_from(left, amount, 10.0, at)
         if after is not None:
             left, taken = after, taken + amount
     assert taken <= 10.0 + at * 10.0 / 60 + 1e-6

@@ -6,16 +6,32 @@ from typing import TypeGuard
 
 from covey.app.context import Call, Context
 from covey.app.verbs import Verb
-from covey.core import rate_limits
 from covey.core.board.tasks import Task
 from covey.core.fleet.sessions import COVEY
 from covey.core.leases.leases import Origin
 from covey.errors import TooMany
+from covey.values import dataclass
 
-DAY_S = 24 * 3600.0
+DAY_S, MINUTE_S = 24 * 3600.0, 60.0
 _LATER = "Wait a minute; [limits] in covey.toml says how much a session may do in one."
 PATHS_A_HOOK = 16
 """Paths of a hook that count as much as another hook."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What is left of a minute's worth, and when that was so."""
+
+    left: float
+    at: float
+
+
+def take_from(before: Allowance | None, amount: float, per_minute: float, at: float) -> Allowance | None:
+    """Return what is left after taking some, None if there is not enough; what nobody takes is back after a minute."""
+    left = per_minute
+    if before is not None:
+        left = min(per_minute, before.left + max(at - before.at, 0.0) * per_minute / MINUTE_S)
+    return Allowance(left - amount, at) if left >= amount else None
 
 
 def spend(context: Context, session: str, verb: Verb, size: int) -> None:
@@ -30,9 +46,9 @@ def spend(context: Context, session: str, verb: Verb, size: int) -> None:
 def take(context: Context, session: str, wanted: list[tuple[str, float, int]]) -> None:
     """Count what a session does, each by its name, how much it is and how much may be in a minute, or refuse all."""
     at = context.pulses.clock.now().awake
-    taken: dict[tuple[str, str], rate_limits.Allowance] = {}
+    taken: dict[tuple[str, str], Allowance] = {}
     for what, amount, most in wanted:
-        left = rate_limits.take(context.allowances.get((session, what)), amount, most, at)
+        left = take_from(context.allowances.get((session, what)), amount, most, at)
         if left is None:
             raise TooMany(f"{session} may send {most:,} {what} in a minute, and has.", hint=_LATER)
         taken[session, what] = left

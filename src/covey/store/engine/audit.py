@@ -395,18 +395,14 @@ def _rebuild(tx: Tx, story: tuple[State, int], progress: Progress) -> Rebuilt:
     state, events = story
     differences = Report()
     compare(tx.db, state, differences, progress)
-    _replace_rows(tx, state, progress)
-    event = Rebuilt(events, differences.count)
-    tx.append(COVEY, "log", event)
-    return event
-
-
-def _replace_rows(tx: Tx, state: State, progress: Progress) -> None:
     for name, wanted in state.rows():
         progress(name, 0, 0)
         tx.db.run(f"DELETE FROM {name}")
         for row in wanted:
             tx.insert(row)
+    event = Rebuilt(events, differences.count)
+    tx.append(COVEY, "log", event)
+    return event
 
 
 def adopt(tx: Tx, log: str, texts: Iterable[str], progress: Progress = quiet) -> Rebuilt:

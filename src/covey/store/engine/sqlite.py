@@ -353,19 +353,18 @@ class SqliteStore:
             db = self._readers.pop() if self._readers else None
         if db is None:
             db = Connection(self.path, reader=True)
+        is_sound = True
         try:
             yield db
         except apsw.Error:
-            db.close()  # who knows what state it is in
+            is_sound = False  # who knows what state it is in
             raise
-        except BaseException:
-            self._keep_reader(db)
-            raise
-        self._keep_reader(db)
-
-    def _keep_reader(self, db: Connection) -> None:
-        with self._guard:
-            self._readers.append(db)
+        finally:
+            if is_sound:
+                with self._guard:
+                    self._readers.append(db)
+            else:
+                db.close()
 
     def close(self, *, tidy: bool = False) -> None:
         """Close every connection; closing twice is fine. A `tidy` end brings all into the one file."""
