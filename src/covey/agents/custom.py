@@ -53,8 +53,14 @@ class Declared(WithoutLedger):
     def launch(self, work: Assignment) -> Launch:
         """Return the command with the work in its placeholders; the program is answered on its standard input."""
         values = {name: str(getattr(work, name)).replace("\0", "") for name in PLACEHOLDERS}
-        argv = tuple(_filled(word, values) for word in self.command)
-        return Launch(argv=argv, cwd=work.worktree, env=dict(work.env), typed=True)
+        short = values | {"prompt": f"Read the file {values['prompt_file']}: it says all that you have to do."}
+        argv: list[str] = []
+        for word in self.command:  # once: what is put in is not looked at again
+            filled = _PLACEHOLDER.sub(lambda found: values[found[1]], word)
+            if len(filled.encode("utf-8", "replace")) > MAX_WORD_BYTES:
+                filled = _PLACEHOLDER.sub(lambda found: short[found[1]], word)
+            argv.append(filled)
+        return Launch(argv=tuple(argv), cwd=work.worktree, env=dict(work.env), typed=True)
 
     def read(self, line: str) -> list[Signal]:
         """Return the signal that a line is, or else the line as something said."""
@@ -96,15 +102,6 @@ def check(name: str, command: object) -> tuple[str, ...]:
                     hint=f"Did you mean {{{near[0]}}}?",
                 )
     return tuple(command)
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """Return a word with its placeholders replaced, once: what is put in is not looked at again."""
-    filled = _PLACEHOLDER.sub(lambda found: values[found[1]], word)
-    if len(filled.encode("utf-8", "replace")) <= MAX_WORD_BYTES:
-        return filled
-    short = {**values, "prompt": f"Read the file {values['prompt_file']}: it says all that you have to do."}
-    return _PLACEHOLDER.sub(lambda found: short[found[1]], word)
 
 
 def _signal(line: str) -> Signal | None:

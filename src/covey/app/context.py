@@ -148,6 +148,13 @@ class Context:
 
         return registry.find(name, self.config.declared())
 
+    def known_agent(self, name: str) -> Agent | None:
+        """Return an agent, None if there is none of this name, or none any more."""
+        try:
+            return self.agent(name)
+        except CoveyError:
+            return None
+
     def lives(self, run_id: str) -> bool:
         """Say whether something of a run is alive, whoever watches it."""
         return self.runner is not None and self.runner.look(run_id).alive

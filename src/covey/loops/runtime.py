@@ -95,10 +95,7 @@ class Runtime:
 
     def agent(self, name: str) -> Agent | None:
         """Return an agent, None if it was taken out of the settings while it ran."""
-        try:
-            return self.app.context.agent(name)
-        except CoveyError:
-            return None
+        return self.app.context.known_agent(name)
 
     def awake(self) -> float:
         """Return the time of the clock that stands still while the machine sleeps."""

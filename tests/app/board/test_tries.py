@@ -78,7 +78,7 @@ def test_a_session_that_has_spent_its_day_leaves_the_task_to_others(world: World
     world.at_work("bob")
     world.end(world.begin("ada"), FAILED)
     world.app.context.config = Config(budget=Budget(session=0.0001))
-    spent = world.store.read(lambda tx: tx.last_runs("task", task, 1))[0]
+    spent = world.store.read(lambda tx: tx.last_runs(1, task=task))[0]
     world.do(lambda call: costs.count(call, spent, {"m": Used(cost=1.0)}, world.day.name))
     assert isinstance(world.would_begin("ada"), Wait)
     assert world.begin("bob").task == task

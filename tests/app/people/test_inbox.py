@@ -189,6 +189,6 @@ def test_sessions_that_wait_for_the_same_are_one_item_however_its_words_change(w
         )
         world.do(lambda call, n=name, e=event: call.put_session(call.known(n), n, e))  # type: ignore[misc]
     assert [row["sessions"] for row in world.ask("inbox.list") if row["kind"] == "session"] == [["ada"], ["bob"]]
-    wait = Wait("4 tasks wait for review.", news=True, about="review", cause=Cause.IN_REVIEW)
+    wait = Wait("4 tasks wait for review.", news=True, cause=Cause.IN_REVIEW)
     world.app.context.fleet = Remembers(wait=wait)
     assert [row["sessions"] for row in world.ask("inbox.list") if row["kind"] == "session"] == [["ada", "bob"]]

@@ -157,7 +157,9 @@ def test_what_has_no_room_waits_and_a_person_is_told() -> None:
     found = wait(Pace(), 0.0, 3, **room, reserve=501 * MIB)
     assert found == Wait("944 MB of memory are free, and one more run takes about 419 MB", news=True)
     less = wait(Pace(), 0.0, 3, **room | {"free": 800 * MIB}, reserve=501 * MIB)
-    assert less is not None and (less.about, less == found) == (found.about, False), "it is the same shortage"
+    assert less is not None and (less.cause, less.lasts, less == found) == (found.cause, True, False), (
+        "it is the same shortage"
+    )
 
 
 def test_the_first_run_starts_however_little_memory_there_is_and_where_nobody_knows() -> None:

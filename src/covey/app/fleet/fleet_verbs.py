@@ -179,7 +179,7 @@ def logs(call: Call, asked: ReadLogs, name: str) -> Logs:
 def run_of(call: Call, name: str, run_id: str | None) -> runs.Run:
     """Return a run of a session, the last one if none is named."""
     if run_id is None:
-        last = next(iter(call.tx.last_runs("session", name, 1)), None)
+        last = next(iter(call.tx.last_runs(1, session=name)), None)
         if last is not None:
             return last
         if find(call, name).kind is not SessionKind.RUN:
@@ -197,7 +197,7 @@ def list_runs(call: Call, asked: ListRuns) -> list[RunRow]:
     if call.who.session is not None and asked.session not in (None, call.who.session):
         return []
     session = call.who.session or asked.session
-    found = call.tx.find_runs(session=session, task=asked.task, limit=asked.limit)
+    found = call.tx.last_runs(asked.limit, session=session, task=asked.task)
     used = call.tx.used_by("run", [run.id for run in found])
     return [RunRow.of(run, **spent(used.get(run.id, Used()))) for run in found]
 

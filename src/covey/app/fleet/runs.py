@@ -138,7 +138,7 @@ def _much_in_review(call: Call) -> Wait | None:
     if not most or waiting < most:
         return None
     why = f"{waiting} tasks wait for review, and [board] max_in_review is {most}."
-    return Wait(why, news=True, about="review", cause=Cause.IN_REVIEW)
+    return Wait(why, news=True, cause=Cause.IN_REVIEW)
 
 
 def first_suited(call: Call, session: Session) -> Task | None:
@@ -163,7 +163,7 @@ def _refused(call: Call, session: Session, task: Task, refusal: Refusal, day: Da
     if refusal.spent.scope is not Scope.TASK:
         return no_budget(refusal, day)
     what = refusal.what
-    if any(run.base is not None for run in call.tx.last_runs("task", task.id, MAX_EARLIER_RUNS)):
+    if any(run.base is not None for run in call.tx.last_runs(MAX_EARLIER_RUNS, task=task.id)):
         what = f"{what} Its branch is {task_branch(task.id)}."
     if task.session is not None and task.status is Status.DOING:
         task = fail(call, task, what)
@@ -199,7 +199,7 @@ def work(call: Call, run: Run) -> Work | None:
     secret = _token(call, run)
     call.tx.drop_tokens(run.session)
     call.tx.put_token(digest(secret), run.session)
-    earlier = call.tx.last_runs("task", task.id, MAX_EARLIER_RUNS)
+    earlier = call.tx.last_runs(MAX_EARLIER_RUNS, task=task.id)
     # A conversation belongs to the worktree that it was held in; an empty one is past use.
     mine = [one for one in earlier if one.agent == run.agent and one.session == run.session]
     talks = (one.conversation for one in mine if one.conversation is not None)
@@ -213,7 +213,7 @@ def work(call: Call, run: Run) -> Work | None:
         tries=len(task.tries),
         conversation=next(talks, None) or None,
         commands=_commands(call),
-        lies=[one.task for one in call.tx.last_runs("session", run.session, 2)] == [run.task] * 2,
+        lies=[one.task for one in call.tx.last_runs(2, session=run.session)] == [run.task] * 2,
         is_first=len(earlier) == 1,
         carried=any(one.base is not None for one in earlier) or merge is not None,
         elsewhere=None if merge is None or merge.branch == task_branch(task.id) else merge.commit,
@@ -365,7 +365,7 @@ def judged(call: Call, run: Run, verdict: Verdict, code: int | None, until: floa
     if isinstance(verdict, Again | PutOff) and verdict.fresh and now.conversation != "":
         # Also of a run that never named it: it may have taken up the one of an earlier run.
         call.tx.advance(now, runs.Talking(""), COVEY)
-    earlier = call.tx.last_runs("task", run.task, MAX_EARLIER_RUNS)
+    earlier = call.tx.last_runs(MAX_EARLIER_RUNS, task=run.task)
     asked = run_end.still_asked(questions.awaited(call, task.id), run, verdict)
     verdict = run_end.in_context(verdict, run, task, earlier, task_branch(task.id))
     crashes = run_end.crashes_before(run, earlier)

@@ -11,7 +11,6 @@ from covey.core.board.tasks import Task
 from covey.core.board.waiting import Cause
 from covey.core.fleet.sessions import OWNER, Session
 from covey.core.people.rights import is_for_a_reader, is_vouched_for
-from covey.errors import CoveyError
 
 
 class Runs(StrEnum):
@@ -26,10 +25,10 @@ class Runs(StrEnum):
 
 def runs(call: Call, session: Session) -> Runs:
     """Return what of its task the agent of a session runs as a script; one that is unknown may run its text."""
-    try:
-        traits = call.context.agent(session.agent or "").traits
-    except CoveyError:
+    agent = call.context.known_agent(session.agent or "")
+    if agent is None:
         return Runs.TEXT
+    traits = agent.traits
     if traits.fixed or not traits.script:
         return Runs.NOTHING
     return Runs.BODY if traits.bodies else Runs.TEXT

@@ -19,7 +19,7 @@ from covey.core.people.mail import Message, Sent
 from covey.core.people.questions import Decision
 from covey.core.people.rights import OWN, OWNER_ONLY
 from covey.core.texts import redact
-from covey.errors import CoveyError, Refused
+from covey.errors import Refused
 
 if TYPE_CHECKING:
     from covey.agents.agent import Agent
@@ -105,13 +105,6 @@ def attach(call: Call, asked: Nothing, name: str) -> SessionFull:
     return aim(call, name, sessions.attach)
 
 
-def _can_be_attached(call: Call, run: runs.Run) -> bool:
-    try:
-        return _opens_in_terminal(call.context.agent(run.agent))
-    except CoveyError:
-        return False  # the settings have forgotten its agent
-
-
 def _opens_in_terminal(agent: Agent) -> bool:
     """Say whether a person can go on with an agent's conversation in a terminal."""
     return agent.terminal is not None and agent.traits.resumes
@@ -130,5 +123,6 @@ def terminal(call: Call, asked: Nothing, name: str) -> TerminalRow:
     run = next(iter(call.tx.open_runs(name)), None)
     runner = call.context.runner
     if run is None or run.runner != runs.TMUX or runner is None or not runner.look(run.id).alive:
-        return TerminalRow(None, False, [], can_attach=run is not None and _can_be_attached(call, run))
+        agent = None if run is None else call.context.known_agent(run.agent)
+        return TerminalRow(None, False, [], can_attach=agent is not None and _opens_in_terminal(agent))
     return TerminalRow(run.id, run.person, runner.attach_command(run.id), runner.is_used(run.id), True)

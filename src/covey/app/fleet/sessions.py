@@ -88,7 +88,7 @@ def find(call: Call, name: str) -> sessions.Session:
         shows = f"covey session logs {name} --runs shows its runs, and without --runs what the last one printed."
         raise NotFound(
             f"{name[:80]} was removed, {calendar('%Y-%m-%d %H:%M:%S', session.updated)}.",
-            hint=shows if call.tx.last_runs("session", name, 1) else "",
+            hint=shows if call.tx.last_runs(1, session=name) else "",
         )
     if session is None:
         raise missing("session", name)

@@ -110,7 +110,7 @@ def gather(context: Context, project: Project, kinds: Collection[RetainedKind]) 
 def _is_known(tx: Tx, branch: str) -> bool:
     """Say whether covey worked on a branch, or had it handed in: else a person may have made one of that name."""
     task = branch.removeprefix(TASK_BRANCHES)
-    return bool(tx.last_runs("task", task, 1)) or any(merge.branch == branch for merge in tx.merges_of(task))
+    return bool(tx.last_runs(1, task=task)) or any(merge.branch == branch for merge in tx.merges_of(task))
 
 
 def _terminals_of(project: Project) -> dict[str, float]:

@@ -117,7 +117,7 @@ def _work(call: Call, asked: AskWhy) -> tuple[Merge | None, Task | None]:
 
 def _written(call: Call, task: Task, merge: Merge | None, asked: AskWhy) -> tuple[runs.Run | None, Passage | None]:
     """Return the run that wrote a line and the place where it did; if none tells, the last run that can have."""
-    own = [run for run in call.tx.last_runs("task", task.id, RUNS) if call.who.session in (None, run.session)]
+    own = [run for run in call.tx.last_runs(RUNS, task=task.id) if call.who.session in (None, run.session)]
     tried = [run for run in own if merge is None or run.begun <= merge.queued]
     for run in tried:
         passage = _passage(call, run, asked)

@@ -18,7 +18,7 @@ from covey.core.fleet.next_step import MAX_OUTPUT_BYTES
 from covey.core.fleet.signals import Said
 from covey.core.history.transcripts import Transcript
 from covey.core.texts import redact
-from covey.errors import CoveyError, Unavailable
+from covey.errors import Unavailable
 from covey.values import dataclass
 
 if TYPE_CHECKING:  # agents take their time to import
@@ -57,7 +57,9 @@ def source_of(call: Call, run: runs.Run, *, raw: bool = False) -> Source:
         raise Unavailable("Nothing can be read of runs here.")
     seen = runner.look(run.id)
     folder = None if call.context.runs is None else call.context.runs / run.id
-    reader, journal = (None, None) if raw else reader_by(_agent_of(call, run), folder, run, alive=seen.alive)
+    reader, journal = (
+        (None, None) if raw else reader_by(call.context.known_agent(run.agent), folder, run, alive=seen.alive)
+    )
     is_gone = not seen.size or (run.runner == runs.TMUX and journal is None and not raw)
     if is_gone and not seen.alive and folder is not None and (folder / TRANSCRIPT_FILE).exists():
         return Source(None, reader, 0, alive=False)
@@ -96,15 +98,8 @@ def reader_by(
 
 def words_of(call: Call, run: runs.Run) -> Reader | None:
     """Return what understands the words of a program that prints plain lines besides, None if it has none."""
-    agent = _agent_of(call, run) if run.runner == runs.PROCESS else None
+    agent = call.context.known_agent(run.agent) if run.runner == runs.PROCESS else None
     return None if agent is None else agent.read
-
-
-def _agent_of(call: Call, run: runs.Run) -> Agent | None:
-    try:
-        return call.context.agent(run.agent)
-    except CoveyError:
-        return None
 
 
 # As it is read

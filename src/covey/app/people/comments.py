@@ -348,7 +348,7 @@ def _author(call: Call, task: Task) -> str | None:
     merge = call.tx.last_merge(task.id)
     if merge is not None:
         return merge.session
-    return next((run.session for run in call.tx.last_runs("task", task.id, 1)), None)
+    return next((run.session for run in call.tx.last_runs(1, task=task.id)), None)
 
 
 Outcome = tuple[str | None, list[str], str | None]

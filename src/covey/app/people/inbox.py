@@ -194,8 +194,7 @@ def _sessions(call: Call, asking: set[str]) -> Iterator[InboxItem]:
         if inbox.is_stuck(session, asking):
             held = call.tx.held_by(session.name)
             _, wait = call.context.fleet.why(session.name)
-            lasts = wait is not None and wait.about and session.state is SessionState.LIMITED
-            # What keeps it from starting, if that stays the same while its words change.
+            lasts = wait is not None and wait.lasts and session.state is SessionState.LIMITED
             cause = str(wait.cause) if wait is not None and lasts else ""
             yield inbox.of_session(session, held[0].id if held else None, cause)
 

@@ -15,7 +15,6 @@ CALM_S = 60.0
 """Seconds without a refusal after which one run more is tried."""
 MAX_LIMIT_S = 8 * 86_400.0
 """Seconds that a provider's limit may last, so that a time which makes no sense stops nobody for ever."""
-MEMORY = "memory"
 RETRY_AFTER_S = {Trouble.KEY: 300.0, Trouble.CREDIT: 300.0}
 """Troubles that every run of the agent would meet, and seconds until one tries again."""
 
@@ -44,9 +43,12 @@ class Wait:
     until: float | None = None
     news: bool = False
     """A person may want to know, if it lasts."""
-    about: str = field(default="", compare=False)
-    """What it is about, if its words change while it stays the same."""
     cause: Cause = field(default=Cause.OTHER, compare=False)
+
+    @property
+    def lasts(self) -> bool:
+        """Say whether it stays the same while its words change."""
+        return self.cause in (Cause.PLACE, Cause.MEMORY, Cause.IN_REVIEW)
 
 
 def refused(pace: Pace, at: float, running: int, trouble: Trouble, what: str, until: float | None = None) -> Pace:
@@ -91,7 +93,7 @@ def why_wait(
         return Wait(why, cause=Cause.CONCURRENCY)
     if free is not None and running > 0 and free - needs < reserve:
         why = f"{size(free)} of memory are free, and one more run takes about {size(needs)}"
-        return Wait(why, news=True, about=MEMORY, cause=Cause.MEMORY)
+        return Wait(why, news=True, cause=Cause.MEMORY)
     if pace.started is not None and at - pace.started < gap:
         return Wait("starts are staggered", pace.started + gap, cause=Cause.STAGGER)
     return None

@@ -124,7 +124,7 @@ class Closer:
         is_fresh = isinstance(verdict, Again) and verdict.fresh
         lost = unseen and not is_fresh
         if lost:
-            last = await self.runtime.read(lambda call: call.tx.last_runs("task", run.task, MAX_LOST_IN_A_ROW))
+            last = await self.runtime.read(lambda call: call.tx.last_runs(MAX_LOST_IN_A_ROW, task=run.task))
             lost = len(last) < MAX_LOST_IN_A_ROW or any(one.outcome is not Outcome.LOST for one in last[1:])
         if watched.learnt is None:
             watched.learnt = (None, None) if lost else self._learn(run, verdict)

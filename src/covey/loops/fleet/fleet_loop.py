@@ -35,7 +35,7 @@ from covey.loops.fleet.close import Closer
 from covey.loops.fleet.fleet_memory import FleetMemory, HookReports, Stumble
 from covey.loops.fleet.pacing import gap_of
 from covey.loops.fleet.rescues import is_full
-from covey.loops.fleet.start import PLACE, Starter
+from covey.loops.fleet.start import Starter
 from covey.loops.fleet.tidying import Tidier
 from covey.loops.runtime import Runtime, going_on, wait_at_most
 from covey.store.engine.rows import Change
@@ -247,7 +247,7 @@ class Fleet:
         # Told to the verbs only now: a batch that ends for it ends after its session has said so.
         self.memory.no_place = no_place = self.starter.why_no_place()
         if no_place:
-            return self._wait_for_place(session, Wait(no_place, news=True, about=PLACE, cause=Cause.PLACE), at)
+            return self._wait_for_place(session, Wait(no_place, news=True, cause=Cause.PLACE), at)
         agent = self.runtime.agent(session.agent or "")
         if agent is None:
             return self._begin(session, view.seq, None)
@@ -289,7 +289,8 @@ class Fleet:
             nonlocal news
             known = self.starts.knows(session.agent or "")  # of the trouble behind it
             if life.waits(call, session.name, wait, until) and not known:
-                news = self.starts.is_news("", wait.about or wait.why) if news is None else news
+                about = wait.cause if wait.lasts else wait.why
+                news = self.starts.is_news("", about) if news is None else news
                 if news:
                     alert(call, AlertKind.WAITS, f"{session.name} waits: {wait.why}", session.name, None)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from covey.agents.agent import Agent
 from covey.config import Config
+from covey.core.board.waiting import Cause
 from covey.core.fleet import start_limits
 from covey.core.fleet.runs import Run
 from covey.core.fleet.signals import Trouble
@@ -55,7 +56,7 @@ class Starts:
         free = self._memory(at)
         free = None if free is None else free - beginning * needs - growing
         if free is None or free - needs >= 2 * reserve:
-            self.told.discard(("", start_limits.MEMORY))  # there is enough again: if not later, that is news
+            self.told.discard(("", Cause.MEMORY))  # there is enough again: if not later, that is news
         gap = gap_of(agent, config)
         return start_limits.why_wait(now, at=at, running=count, gap=gap, free=free, needs=needs, reserve=reserve)
 

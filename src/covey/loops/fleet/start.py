@@ -11,6 +11,7 @@ from covey.app.context import Call
 from covey.app.fleet import runs as life
 from covey.app.fleet.sessions import alert
 from covey.app.merging import merge_lookup
+from covey.core.board.waiting import Cause
 from covey.core.fleet.outcomes import Again, is_cache
 from covey.core.fleet.prompts import UncommittedWork
 from covey.core.fleet.runs import Ending, Run
@@ -33,8 +34,6 @@ from covey.loops.runtime import Runtime
 log = logging.getLogger("covey.fleet")
 
 
-PLACE = "the place of the worktrees"
-"""Of what a person is told when there is none."""
 PLACE_EVERY, PLACE_AGAIN = 1.0, 60.0
 """Seconds between two looks at the folder of the worktrees, and between two tries where it only looks well."""
 
@@ -80,7 +79,7 @@ class Starter:
             life.started(call, work, base, head)
 
         await self.runtime.write(write)
-        self.memory.starts.told.discard(("", PLACE))  # if there is none later, that is news
+        self.memory.starts.told.discard(("", Cause.PLACE))  # if there is none later, that is news
 
     def _prepare(self, work: life.Work) -> tuple[str, str, Rescued | None]:
         runtime, run = self.runtime, work.run

@@ -39,7 +39,7 @@ class Tidier:
         """Put a session's work in safety, then end it and all that is left of it."""
         runtime = self.runtime
         rescued, is_safe = await runtime.in_git_thread(lambda: self._put_in_safety(session.name))
-        past = await runtime.read(lambda call: call.tx.last_runs("session", session.name, 10_000))
+        past = await runtime.read(lambda call: call.tx.last_runs(10_000, session=session.name))
         await runtime.write(lambda call: note_rescue(call, session.name, rescued, None))
         await runtime.in_git_thread(lambda: self._clear(session, past, is_safe=is_safe))
 

@@ -32,13 +32,9 @@ class Runs(Transaction):
         clause, values = where([("session = ?", session)], "outcome IS NULL")
         return self.find(runs.Run, f"{clause}ORDER BY ordinal", values)
 
-    def last_runs(self, column: str, value: str, limit: int) -> list[runs.Run]:
-        """Return the last runs of a session or for a task, the newest first."""
-        return self.find(runs.Run, f"WHERE {column} = ? ORDER BY ordinal DESC LIMIT ?", (value, limit))
-
-    def find_runs(self, *, session: str | None, task: str | None, limit: int) -> list[runs.Run]:
+    def last_runs(self, limit: int, *, session: str | None = None, task: str | None = None) -> list[runs.Run]:
         """Return the last runs of a session, for a task, or of all, the newest first."""
-        clause, values = where([("session = ?", session or None), ("task = ?", task or None)])
+        clause, values = where([("session = ?", session), ("task = ?", task)])
         return self.find(runs.Run, f"{clause}ORDER BY ordinal DESC LIMIT ?", (*values, limit))
 
     def run_begun_before(self, session: str, moment: float) -> runs.Run | None:
