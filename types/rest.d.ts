@@ -607,25 +607,31 @@ export interface LaneWait {
   sessions: string[];
 }
 
-/** A lease, with the time at which it ends if its holder stays silent. */
+/** A lease, with the time at which it ends if its holder stays silent, or with what it waits for. */
 export interface LeaseFull {
   id: string;
+  until: number | null;
+  behind: string[];
   holder: string;
   resources: string[];
   shared: boolean;
   ttl: number;
   task: string | null;
   reason: string | null;
-  origin: string;
+  origin: LeasesOrigin;
   beats: boolean;
   within: string[];
   fence: number;
-  state: string;
+  state: LeaseState;
   taken: number;
   ended: number | null;
-  until: number | null;
-  behind: string[];
 }
+
+/** Whether a lease is in force. */
+export type LeaseState = "expired" | "given" | "live" | "waiting";
+
+/** How a lease came about. */
+export type LeasesOrigin = "edit" | "hand" | "scope";
 
 /** What keeps runs of an agent from starting, and until when in seconds since 1970, if that is known. */
 export interface Limit {
@@ -1021,14 +1027,6 @@ export interface Offer {
   stopped_together: string[];
 }
 
-/** An imported log: its last event, that event's hash, and how many events are new by this import. */
-export interface Origin {
-  log: string;
-  seq: number;
-  hash: string;
-  events: number;
-}
-
 /** An event of another origin: `data` as the text that it is, and `withheld` if something of it was left out. */
 export interface OriginEvent {
   seq: number;
@@ -1043,6 +1041,14 @@ export interface OriginEvent {
   withheld?: boolean;
 }
 
+/** An imported log: its last event, that event's hash, and how many events are new by this import. */
+export interface OriginsOrigin {
+  log: string;
+  seq: number;
+  hash: string;
+  events: number;
+}
+
 /** What a run came to. */
 export type Outcome = "crashed" | "failed" | "handed-in" | "lost" | "put-off" | "stopped";
 
@@ -1052,16 +1058,16 @@ export type OverlapLevel = "conflict" | "file" | "hunk";
 /** Two open tasks whose branches overlap, with their titles and who is at work on them; `other` may be main. */
 export interface OverlapRow {
   id: string;
+  one_title: string | null;
+  one_session: string | null;
+  other_title: string | null;
+  other_session: string | null;
   one: string;
   other: string;
   level: OverlapLevel;
   files: string[];
   found: number;
   changed: number;
-  one_title: string | null;
-  one_session: string | null;
-  other_title: string | null;
-  other_session: string | null;
 }
 
 /** The open branches that overlap, and the files that are hot. */
@@ -1897,7 +1903,7 @@ export interface PostAnswers {
   "/api/leases/{}/give": LeaseFull;
   "/api/leases/{}/renew": LeaseFull;
   "/api/log/forget": Forgotten;
-  "/api/log/import": Origin;
+  "/api/log/import": OriginsOrigin;
   "/api/log/prune": Pruned;
   "/api/mail": MessageFull;
   "/api/mail/{}/ack": MessageFull;

@@ -12,7 +12,7 @@ import msgspec
 
 from covey.app.app import Answer, App, Request
 from covey.app.context import Call, Context, FleetView, Principal
-from covey.app.costs.reservations import Day
+from covey.app.costs.costs import Day
 from covey.app.fleet import runs
 from covey.app.fleet.heartbeats import Pulses
 from covey.app.verbs import VERBS, decode, fingerprint

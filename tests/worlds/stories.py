@@ -12,7 +12,7 @@ import msgspec
 from covey.app.app import Answer, App, Request
 from covey.app.board.task_changes import step
 from covey.app.context import Call, Context, Principal
-from covey.app.costs.reservations import Day
+from covey.app.costs.costs import Day
 from covey.app.fleet import fleet_verbs, runs
 from covey.app.fleet.heartbeats import Pulses
 from covey.app.leases import write_check

@@ -14,7 +14,7 @@ from covey import proof
 from covey.agents.agent import Agent
 from covey.app.app import App
 from covey.app.context import Call, Principal
-from covey.app.costs.reservations import Day, day_at
+from covey.app.costs.costs import Day, day_at
 from covey.app.fleet.sessions import alert
 from covey.core.fleet.sessions import COVEY
 from covey.core.people.alerts import AlertKind

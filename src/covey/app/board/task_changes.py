@@ -35,7 +35,11 @@ def _write(call: Call, before: Task, counted: Task, event: tasks.Event, actor: s
     tx = call.tx
     after = tasks.apply(counted, event, tx.now, actor)
     if (before.status is Status.DOING) is not (after.status is Status.DOING):
-        _set_to_work(call, before, after)
+        # An outside session is shown as working while it holds a task; a run's state is the watchdog's to tell.
+        if after.status is Status.DOING and after.session is not None:
+            call.show_state(after.session, SessionState.WORKING, f"claimed {after.id}")
+        elif before.session is not None and tx.holding(before.session) == 1:
+            call.show_state(before.session, SessionState.IDLE, f"holds {before.id} no more")
     if after.needs != before.needs:
         after = replace(after, unmet=count_unmet(tx, after.needs))
         tx.put_needs(after.id, after.needs)
@@ -43,14 +47,6 @@ def _write(call: Call, before: Task, counted: Task, event: tasks.Event, actor: s
     tx.append(actor, after.id, event, after)
     follow(call, before, after)
     return after
-
-
-def _set_to_work(call: Call, before: Task, after: Task) -> None:
-    """Show an outside session as working while it holds a task; a run's state is the watchdog's to tell."""
-    if after.status is Status.DOING and after.session is not None:
-        call.show_state(after.session, SessionState.WORKING, f"claimed {after.id}")
-    elif before.session is not None and call.tx.holding(before.session) == 1:
-        call.show_state(before.session, SessionState.IDLE, f"holds {before.id} no more")
 
 
 def settle(call: Call, steps: Steps) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from covey.app.board.task_verbs import first_that_suits, full, page
 from covey.app.context import Call, find
-from covey.app.costs.reservations import Refusal, day_at
+from covey.app.costs.costs import Refusal, day_at
 from covey.app.fleet.runs import first_suited, may_begin, no_budget
 from covey.app.fleet.script_tasks import Runs, runs, why_no_script
 from covey.app.overlap import hot_files
@@ -218,7 +218,7 @@ class Look:
             tasks += self.call.tx.waiting_ids(name, named - len(tasks)) if len(tasks) < named else []
         count = sum(self.lanes[name].count for name in lanes)
         since = min(self.lanes[name].since for name in lanes)
-        told = _fields(reason, tasks[0] if count == 1 else "ID", count)
+        told = _fields(reason, waiting_words.sentence(reason, count), tasks[0] if count == 1 else "ID")
         return LaneWait(**told, lanes=lanes, count=count, since=since, tasks=tasks, sessions=list(reason.sessions))
 
     def _of_lane(self, name: str) -> Reason:
@@ -248,7 +248,7 @@ class Look:
         counts = {name: lane.count for name, lane in self.lanes.items()}
         found = ((worker, self._idles(worker, counts)) for worker in self.scene.workers.values())
         return [
-            SessionWait(**_told(reason, waiting_words.idle(reason)), session=worker.session.name)
+            SessionWait(**_fields(reason, waiting_words.idle(reason)), session=worker.session.name)
             for worker, reason in found
             if reason is not None
         ]
@@ -268,11 +268,7 @@ def _of_wait(wait: start_limits.Wait) -> Reason:
     return Reason(cause=wait.cause, text=redact(wait.why), until=wait.until)
 
 
-def _fields(reason: Reason, task: str, count: int | None = None) -> dict[str, Any]:
-    return _told(reason, waiting_words.sentence(reason, count), task)
-
-
-def _told(reason: Reason, text: str, task: str = "ID") -> dict[str, Any]:
+def _fields(reason: Reason, text: str, task: str = "ID") -> dict[str, Any]:
     command = waiting_words.remedy(reason, task)
     return {
         "cause": reason.cause,
@@ -293,7 +289,9 @@ def list_waits(call: Call, asked: ListTasks) -> Waits:
     """Say why nothing happens: for each task of a page of the board, for all that are ready, and for each session."""
     look = Look(call)
     found = look.reasons(page(call, asked))
-    tasks = [TaskWait(**_fields(reason, task), task=task) for task, reason in found.items()]
+    tasks = [
+        TaskWait(**_fields(reason, waiting_words.sentence(reason), task), task=task) for task, reason in found.items()
+    ]
     return Waits(tasks=tasks, lanes=look.lane_waits(), sessions=look.session_waits())
 
 
@@ -302,5 +300,5 @@ def show(call: Call, asked: Nothing, id: str) -> TaskShown:
     """Show one task whole, and why it waits."""
     task = find(call.tx, id)
     reason = Look(call).reasons([task]).get(id) if call.who.is_owner else None
-    waits = None if reason is None else Wait(**_fields(reason, id))
+    waits = None if reason is None else Wait(**_fields(reason, waiting_words.sentence(reason), id))
     return TaskShown.of(full(call, task), waits=waits)

@@ -10,8 +10,8 @@ from covey.app.board.task_changes import change
 from covey.app.board.task_verbs import first_that_suits
 from covey.app.board.tries import REASON, block_if_tried_often, fail, hand_in
 from covey.app.context import Call
-from covey.app.costs import reservations
-from covey.app.costs.reservations import Day, Refusal, Reserved
+from covey.app.costs import costs
+from covey.app.costs.costs import Day, Refusal, Reserved
 from covey.app.fleet.fleet_verbs import let_go
 from covey.app.fleet.script_tasks import Runs, why_no_script
 from covey.app.fleet.script_tasks import runs as runs_of
@@ -129,7 +129,7 @@ def may_begin(call: Call, session: Session, task: Task, day: Day, *, is_held: bo
         return Wait("A person has not answered yet.", cause=Cause.ANSWER)
     if not is_held and not task.front and (much := _much_in_review(call)) is not None:
         return much
-    return reservations.reserve(call, session, task, day)
+    return costs.reserve(call, session, task, day)
 
 
 def _much_in_review(call: Call) -> Wait | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import get_type_hints
 
 from msgspec import Struct
 
@@ -10,7 +11,7 @@ from covey.app.context import Call, find
 from covey.app.fleet.sessions import alert
 from covey.app.leases import write_check
 from covey.app.people.mail import tell
-from covey.app.shapes.forms import Answered, Asked, TaskId
+from covey.app.shapes.forms import Answered, Asked, TaskId, completed
 from covey.app.verbs import verb
 from covey.core import overlaps
 from covey.core.board.tasks import Status, Task
@@ -33,16 +34,11 @@ class ListOverlaps(Asked, frozen=True, kw_only=True):
     task: TaskId | None = None
 
 
+@completed((name, kept) for name, kept in get_type_hints(Overlap).items() if name != "gone")
 class OverlapRow(Answered, frozen=True, kw_only=True):
     """Two open tasks whose branches overlap, with their titles and who is at work on them; `other` may be main."""
 
     id: str
-    one: str
-    other: str
-    level: overlaps.OverlapLevel
-    files: tuple[str, ...]
-    found: float
-    changed: float
     one_title: str | None
     one_session: str | None
     other_title: str | None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 from msgspec import Meta, field
 
-from covey.app.shapes.forms import Answered, As, Asked, Glob, Line, Name, TaskId
+from covey.app.shapes.forms import Answered, As, Asked, Glob, Line, Name, TaskId, completed
+from covey.core.leases.leases import Lease
 
 
 class TakeLease(As, frozen=True, kw_only=True):
@@ -33,22 +34,10 @@ class ListLeases(Asked, frozen=True, kw_only=True):
     waiting: bool = False
 
 
+@completed(get_type_hints(Lease).items())
 class LeaseFull(Answered, frozen=True, kw_only=True):
-    """A lease, with the time at which it ends if its holder stays silent."""
+    """A lease, with the time at which it ends if its holder stays silent, or with what it waits for."""
 
     id: str
-    holder: str
-    resources: tuple[str, ...]
-    shared: bool
-    ttl: float
-    task: str | None
-    reason: str | None
-    origin: str
-    beats: bool
-    within: tuple[str, ...]
-    fence: int
-    state: str
-    taken: float
-    ended: float | None
     until: float | None
-    behind: tuple[str, ...] = ()
+    behind: tuple[str, ...]

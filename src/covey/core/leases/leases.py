@@ -293,12 +293,6 @@ def _in_common(mine: str, theirs: str) -> str:
     return "" if path is None or path in (mine, theirs) else f" (for example {named(path)})"
 
 
-def give(lease: Lease, by: str, *, owner: bool) -> Given:
-    """End a lease that its holder, or the person in charge, gives back."""
-    hold(lease, None if owner else by, None)
-    return Given(by)
-
-
 def hold(lease: Lease, session: str | None, fence: int | None) -> None:
     """Refuse who does not hold this live lease under this fence."""
     if lease.state not in (LeaseState.LIVE, LeaseState.WAITING):
