@@ -130,6 +130,10 @@ def _covey(root: Path, *words: str) -> str:
     return printed
 
 
+def _told(root: Path, *words: str) -> Any:
+    return json.loads(_covey(root, *words, "--json"))
+
+
 def _run(root: Path, tasks: Path) -> None:
     """Let covey do the tasks while it shows its progress; an interrupt is passed on to it, once."""
     command = _command(root, "run", "-n", str(AGENTS), str(tasks))
@@ -174,8 +178,7 @@ def _ended(root: Path, branches: tuple[str, ...]) -> list[dict[str, Any]]:
     """Wait until every branch has landed or was rejected, and return their merges."""
     deadline = time.monotonic() + DEMO_TIMEOUT_S
     while time.monotonic() < deadline:
-        merges: list[dict[str, Any]] = json.loads(_covey(root, "merge", "list", "--all", "--json"))
-        ours = [merge for merge in merges if merge["branch"] in branches]
+        ours = [merge for merge in _told(root, "merge", "list", "--all") if merge["branch"] in branches]
         if all(merge["state"] in ("landed", "rejected") for merge in ours):
             return ours
         time.sleep(0.2)
@@ -227,8 +230,7 @@ def _show_answers(before: dict[str, str], after: dict[str, str]) -> None:
 
 def _mended(root: Path) -> str:
     """Say what the gate kept out."""
-    tasks: list[dict[str, Any]] = json.loads(_covey(root, "task", "list", "--json"))
-    tried = {task["title"]: task["failed_tries"] for task in tasks}
+    tried = {task["title"]: task["failed_tries"] for task in _told(root, "task", "list")}
     again = next(fix.title for fix in FIXES if fix.key == MENDED)
     if tried.get(again) != 1:
         raise Wrong(f"{again!r} should have failed the gate once")
@@ -237,9 +239,9 @@ def _mended(root: Path) -> str:
 
 def _kept_apart(root: Path) -> str:
     """Say which agents came close to each other, and that they knew."""
-    tasks = {task["id"]: task for task in json.loads(_covey(root, "task", "list", "--json"))}
-    met = [event["data"] for event in _log(root, "overlap.found") if event["data"]["level"] != "file"]
-    told = [event["data"]["task"] for event in _log(root, "mail.sent") if event["actor"] == "covey"]
+    tasks = {task["id"]: task for task in _told(root, "task", "list")}
+    met = [event["data"] for event in _told(root, "log", "--kind", "overlap.found") if event["data"]["level"] != "file"]
+    told = [event["data"]["task"] for event in _told(root, "log", "--kind", "mail.sent") if event["actor"] == "covey"]
     lines = []
     for pair in met:
         one, other = (tasks.get(pair[side]) for side in ("one", "other"))
@@ -251,14 +253,9 @@ def _kept_apart(root: Path) -> str:
     return "\n".join(lines) or "The radar had nothing to tell this time."
 
 
-def _log(root: Path, kind: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(_covey(root, "log", "--kind", kind, "--json"))
-    return found
-
-
 def _verify(root: Path) -> str:
     """Let covey fold the log again and compare it with every row."""
-    said: dict[str, Any] = json.loads(_covey(root, "log", "verify", "--json"))
+    said = _told(root, "log", "verify")
     if not said["sound"]:
         raise Wrong(f"covey log verify found {one(said['count'], 'problem')}: {said['problems'][0]}")
     return f"covey log verify: {one(said['events'], 'event')} and {one(said['rows'], 'row')}, all sound."

@@ -20,7 +20,7 @@ import pytest
 from covey.errors import Invalid, Refused
 from covey.git.project import Project, find
 from covey.git.worktrees import foreign_git, upstream, worktree_admin
-from covey.git.worktrees.worktree_files import NoPlace
+from covey.git.worktrees.worktree_files import NoPlace, must_have_place
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from covey.trash import remove, remove_later
 from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
@@ -658,9 +658,9 @@ def test_what_was_only_meant_to_be_a_worktree_is_made_elsewhere(tmp_path: Path) 
             worktrees.prepare(name, f"covey/{name}", "main")
         assert "worktrees under [sessions]" in refused.value.hint
     with pytest.raises(NoPlace, match="is not a folder"):
-        worktrees.must_have_place()
+        must_have_place(worktrees.folder)
     worktrees.folder.unlink()
-    worktrees.must_have_place()
+    must_have_place(worktrees.folder)
     for name in ("ada", "bob"):
         make_repository(worktrees.folder / name, {"theirs": "1\n"})
     tip = worktrees.prepare("ada", "covey/ada", "main")

@@ -43,7 +43,8 @@ from covey.errors import CoveyError, Invalid, NotFound, Refused, Unavailable
 from covey.git import refs
 from covey.git.preflight import unfit
 from covey.git.project import Project
-from covey.git.worktrees.worktrees import Worktrees, default_folder
+from covey.git.worktrees.worktree_files import must_have_place
+from covey.git.worktrees.worktrees import default_folder
 from covey.installation import step_back
 from covey.store.engine.lock import NeedLock
 from covey.values import dataclass
@@ -278,7 +279,7 @@ def _check(project: Project, settings: Config, asked: str | None) -> Agent:
     if not refs.listed(project, f"refs/heads/{main}"):
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."
         raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
-    Worktrees(project, default_folder(project, settings.sessions.worktrees)).must_have_place()
+    must_have_place(default_folder(project, settings.sessions.worktrees))
     name = asked or settings.default_agent()
     agent = registry.find(name, settings.declared())
     step_back(project.root)  # the agent is looked for where the daemon will look for it

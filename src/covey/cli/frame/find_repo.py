@@ -46,31 +46,31 @@ def quick_place(folder: str) -> str | None:
     common = quick_common(os.path.realpath(folder))
     if common is None:
         return None
-    try:
-        with open(os.path.join(common, "config"), encoding="utf-8") as file:
-            settings = file.read().lower()
-    except (OSError, UnicodeDecodeError):
+    settings = _text(os.path.join(common, "config"))
+    if settings is None or any(word in settings.lower() for word in _SETTINGS):
         return None
-    is_unusual = any(word in settings for word in _SETTINGS) or os.path.basename(common) != ".git"
-    return None if is_unusual else common
+    return common if os.path.basename(common) == ".git" else None
 
 
 def _common(entry: str) -> str | None:
     """Return the repository's own folder, if this is the .git of a checkout, a worktree or a submodule."""
     if os.path.isfile(os.path.join(entry, "HEAD")):
         return entry
-    try:
-        with open(entry, encoding="utf-8") as file:
-            said = file.read(4096).strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    if not said.startswith("gitdir: "):
+    said = _text(entry)
+    if said is None or not said.startswith("gitdir: "):
         return None
     own = os.path.normpath(os.path.join(os.path.dirname(entry), said[8:]))
-    try:
-        with open(os.path.join(own, "commondir"), encoding="utf-8") as file:
-            return os.path.normpath(os.path.join(own, file.read(4096).strip()))
-    except FileNotFoundError:
+    named = os.path.join(own, "commondir")
+    if not os.path.lexists(named):
         return own if os.path.isfile(os.path.join(own, "HEAD")) else None
+    common = _text(named)
+    return None if common is None else os.path.normpath(os.path.join(own, common))
+
+
+def _text(path: str) -> str | None:
+    """Return what stands in a file, None if that cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
     except (OSError, UnicodeDecodeError):
         return None

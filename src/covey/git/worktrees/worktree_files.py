@@ -62,24 +62,23 @@ class Aside:
     """Whether the files are in a folder of covey's for such; else they are where they were, and not covey's."""
 
 
+def must_have_place(folder: Path) -> None:
+    """Refuse if no worktree can be made in a folder, as far as can be seen without making one."""
+    place = folder
+    while not os.path.lexists(place):
+        place = place.parent
+    why = ""
+    if not place.is_dir():
+        why = f"{place} is not a folder"
+    elif not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+        is_fixed = os.statvfs(place).f_flag & os.ST_RDONLY
+        why = f"{place} is on a file system that can only be read" if is_fixed else f"covey may not write in {place}"
+    if why:
+        raise NoPlace(f"No worktree can be made in {folder}: {why}.", hint=PLACE_HINT)
+
+
 class WorktreeFiles(WorktreeRecords):
     """Makes the worktrees of one project, runs git in them by the names of their parts, and takes them out of use."""
-
-    def must_have_place(self) -> None:
-        """Refuse if no worktree can be made in the folder for them, as far as can be seen without making one."""
-        place = self.folder
-        while not os.path.lexists(place):
-            place = place.parent
-        why = ""
-        if not place.is_dir():
-            why = f"{place} is not a folder"
-        elif not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
-            is_fixed = os.statvfs(place).f_flag & os.ST_RDONLY
-            why = (
-                f"{place} is on a file system that can only be read" if is_fixed else f"covey may not write in {place}"
-            )
-        if why:
-            raise NoPlace(f"No worktree can be made in {self.folder}: {why}.", hint=PLACE_HINT)
 
     def _make(self, name: str, base: str) -> tuple[Path, Path, bool]:
         """Return git's folder and the checkout of a worktree that git can use, and whether it is new."""

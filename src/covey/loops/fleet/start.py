@@ -24,7 +24,7 @@ from covey.git.landing import main_restore
 from covey.git.rescue.rescue import Rescued
 from covey.git.rescue.rescue import show as show_rescue
 from covey.git.worktrees import checkouts, task_branches
-from covey.git.worktrees.worktree_files import NoPlace
+from covey.git.worktrees.worktree_files import NoPlace, must_have_place
 from covey.git.worktrees.worktrees import default_folder
 from covey.loops.fleet import ref_repair, run_launch
 from covey.loops.fleet.fleet_memory import FleetMemory
@@ -178,7 +178,7 @@ class Starter:
         try:
             if self._no_place:
                 runtime.worktrees.folder = default_folder(runtime.project, template)
-            runtime.worktrees.must_have_place()
+            must_have_place(runtime.worktrees.folder)
             self._no_place = ""
         except CoveyError as error:
             self._no_place = f"{error.message} {error.hint}".strip()
