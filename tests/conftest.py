@@ -1,5 +1,6 @@
 """Hypothesis profiles (`dev` while you work, `ci` for `make test`, `soak` for `make soak`), and whole projects."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +9,9 @@ import pytest
 from hypothesis import settings
 
 from tests.worlds.projects import Line, make_line
+
+# Importing and collecting make much and throw nothing away: it is looked through neither meanwhile nor while tests run.
+gc.disable()
 
 # No deadline: a slow machine is not a bug. Whether a change lands depends on the change, so `ci` tries the same
 # examples again; `dev` and `soak` look somewhere new in every run (docs/decisions/0058).
@@ -34,6 +38,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:
             raise pytest.UsageError(f"pytest-xdist has forgotten the group of {lost[0]}; which versions are these?")
+
+
+def pytest_collection_finish() -> None:
+    """Look through what the tests make, and not again and again through all that was collected."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
