@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,10 +16,7 @@ def _work(shell: Shell, name: str) -> list[str]:
     """Take tasks until none is left, each with a process of its own."""
     taken: list[str] = []
     while True:
-        done = subprocess.run(
-            [sys.executable, "-m", "covey", "task", "next", "--as", name, "--json"],
-            cwd=shell.folder, env=shell.env, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = shell.run("task", "next", "--as", name, "--json")
         if done.returncode == 3:
             assert done.stdout == ""
             return taken
