@@ -22,8 +22,8 @@ from covey.values import dataclass
 
 if TYPE_CHECKING:  # each takes its time to import, and most commands look at none of it
     from covey.agents.agent import Agent
+    from covey.app.fleet.live import Basis, LiveFull
     from covey.app.people.session_limits import Allowance
-    from covey.core.fleet.live import LiveView
     from covey.core.fleet.start_limits import Wait
     from covey.core.fleet.watchdog import Verdict
     from covey.core.leases.write_policy import Write
@@ -79,12 +79,6 @@ class FleetView:
         return 0
 
 
-def _nothing_seen() -> LiveView:
-    from covey.core.fleet.live import LiveView  # few commands show this moment, and all of them import this module
-
-    return LiveView()
-
-
 @dataclass
 class GateHealth:
     """Whether gates can be run on this machine, as the queue last saw it; in memory alone."""
@@ -116,8 +110,8 @@ class Context:
     fleet: FleetView = field(default_factory=FleetView)
     changed_settings: Callable[[], Config | None] = lambda: None
     """Returns the settings if they were changed since this was last asked; refuses ones that make no sense."""
-    moment: Callable[[], LiveView] = _nothing_seen
-    """Returns the machine, the limits of providers, and what each run does, which only memory tells."""
+    moment: Callable[[Basis], LiveFull] | None = None
+    """Lays over what the store tells of this moment what only memory does; None where nobody remembers anything."""
     stays_for: Callable[[Call], list[str]] = lambda call: []
     """Returns for whom the daemon stays."""
     commits: Callable[[str, str, str], Lands | None] | None = None

@@ -139,7 +139,7 @@ class Daemon:
             addresses=addresses_of(self._page, bind, name),
             fleet=memory,
             changed_settings=watcher.changed,
-            moment=moment.sight,
+            moment=moment.whole,
             stays_for=self._lifetime.reasons,
             commits=partial(lands, project, worktrees, self._store, clock),
         )

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec import structs
 
 from covey.app.clock import Clock
-from covey.app.fleet.live import Basis, LiveRow, basis, full
+from covey.app.fleet.live import Basis, LiveFull, LiveRow, basis, of_store
 from covey.core.board.waiting import Cause
-from covey.core.costs.spending import whole
-from covey.core.fleet.live import Glimpse, Limit, LiveView, Machine, Size
+from covey.core.costs.spending import Used, whole
+from covey.core.fleet.live import Limit, Machine, Size
 from covey.core.fleet.run_state import RunState
 from covey.core.fleet.runs import Run
+from covey.core.fleet.sessions import SessionState
 from covey.core.history.actions import Action, action_of
 from covey.errors import CoveyError
 from covey.git.candidates.candidates import resolve
@@ -69,21 +70,37 @@ class Moment:
     _ticks: tuple[float, float] | None = None
     _actions: dict[str, tuple[object, Action | None]] = field(default_factory=dict)
 
-    def sight(self) -> LiveView:
-        """Return what only memory tells of this moment."""
-        glimpses = {run: self._glimpse(run, watched) for run, watched in list(self.memory.runs.items())}
-        for forgotten in [run for run in list(self._actions) if run not in glimpses]:
+    def whole(self, found: Basis) -> LiveFull:
+        """Return this moment whole: what the store tells of it, with what only memory tells laid over that."""
+        for forgotten in [run for run in list(self._actions) if run not in self.memory.runs]:
             self._actions.pop(forgotten, None)
-        return LiveView(self._look_at_machine(), tuple(self._limits()), glimpses)
+        rows = [self._row(row, found.written) for row in found.rows]
+        limits = tuple(self._limits())
+        return structs.replace(of_store(found), machine=self._look_at_machine(), limits=limits, sessions=rows)
 
-    def _glimpse(self, run: str, watched: Watched) -> Glimpse:
-        measured = self.measured.get(run)
-        return Glimpse(
-            self._action(run, watched.session, watched.heard),
-            watched.heard.context,
-            whole(watched.used.values()) if watched.used else None,
-            watched.memory,
-            None if measured is None else measured.size,
+    def _row(self, row: LiveRow, written: dict[str, Used]) -> LiveRow:
+        run = row.run or ""
+        watched = self.memory.runs.get(run)
+        if watched is None:
+            return row
+        counted = written.get(run, Used())
+        used = whole(watched.used.values()) if watched.used else counted
+        action, context = self._action(run, watched.session, watched.heard), watched.heard.context
+        size = self.measured.get(run, Measured()).size
+        # Memory may know of a first deed before the store was read again: who does something has started.
+        begun = action is not None and row.state is SessionState.STARTING
+        return structs.replace(
+            row,
+            state=SessionState.WORKING if begun else row.state,
+            action=None if action is None else action.text,
+            action_at=None if action is None else action.since,
+            context=None if context is None else round(min(max(context, 0.0), 1.0), 3),
+            cost=round(row.cost + max(used.cost - counted.cost, 0.0), 6),
+            tokens=row.tokens + max(used.tokens - counted.tokens, 0),
+            memory=watched.memory,
+            plus=None if size is None else size.plus,
+            minus=None if size is None else size.minus,
+            files=None if size is None else size.files,
         )
 
     def _action(self, run: str, session: str, heard: RunState) -> Action | None:
@@ -184,9 +201,8 @@ class Live:
             self._basis, self._stale, self._read = None, False, at  # what happens while we read makes it stale again
             self._basis = await self.runtime.read(basis)
         new, self._new = self._new, []
-        found, sight = self._basis, self.moment.sight()
-        self._measure_soon(found)
-        around = asdict(full(found, sight))
+        self._measure_soon(self._basis)
+        around = structs.asdict(self.moment.whole(self._basis))
         rows = {row.session: row for row in around.pop("sessions")}
         self._tell_changes(at, rows, around, now=bool(new))  # who is new knows then what all the others know
         for tell in new:

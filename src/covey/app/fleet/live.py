@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from covey.app.board.waiting import Look
 from covey.app.context import Call
@@ -15,7 +15,7 @@ from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.costs.spending import Used
 from covey.core.fleet import runs, sessions
-from covey.core.fleet.live import Glimpse, Limit, LiveView, Machine
+from covey.core.fleet.live import Limit, Machine
 from covey.core.merging import gates
 from covey.core.merging.merges import OPEN, Merge, MergeState
 from covey.core.merging.queue.train import RejectCause
@@ -89,19 +89,14 @@ class Basis:
 @verb("live.show", "GET /api/live", Nothing, LiveFull, may=OWNER_ONLY)
 def show(call: Call, asked: Nothing) -> LiveFull:
     """Show this moment: the machine, what providers refuse, today's cost, and what each session does."""
-    sight = call.context.moment()
-    return full(basis(call), sight)
+    moment = call.context.moment or of_store
+    return moment(basis(call))
 
 
-def full(found: Basis, sight: LiveView) -> LiveFull:
-    """Return this moment whole: what the store tells of it, with what only memory tells laid over that."""
+def of_store(found: Basis) -> LiveFull:
+    """Return this moment as far as the store tells of it."""
     return LiveFull(
-        machine=sight.machine,
-        limits=sight.limits,
-        today=found.today,
-        paused=found.paused,
-        waits=found.waits,
-        sessions=[_seen(row, sight.glimpses.get(row.run), found.written) if row.run else row for row in found.rows],
+        machine=Machine(), limits=(), today=found.today, paused=found.paused, waits=found.waits, sessions=found.rows
     )
 
 
@@ -140,29 +135,6 @@ def basis(call: Call) -> Basis:
 
     written = tx.used_by("run", [run.id for run in at_work.values()])
     return Basis(today(call), tx.fleet().paused, [row(each) for each in known], at_work, written, look.now())
-
-
-def _seen(row: LiveRow, glimpse: Glimpse | None, written: dict[str, Used]) -> LiveRow:
-    if glimpse is None:
-        return row
-    counted = written.get(row.run or "", Used())
-    used = counted if glimpse.used is None else glimpse.used
-    action, size = glimpse.action, glimpse.size
-    # Memory may know of a first deed before the store was read again: who does something has started.
-    begun = action is not None and row.state is sessions.SessionState.STARTING
-    return structs.replace(
-        row,
-        state=sessions.SessionState.WORKING if begun else row.state,
-        action=None if action is None else action.text,
-        action_at=None if action is None else action.since,
-        context=None if glimpse.context is None else round(min(max(glimpse.context, 0.0), 1.0), 3),
-        cost=round(row.cost + max(used.cost - counted.cost, 0.0), 6),
-        tokens=row.tokens + max(used.tokens - counted.tokens, 0),
-        memory=glimpse.memory,
-        plus=None if size is None else size.plus,
-        minus=None if size is None else size.minus,
-        files=None if size is None else size.files,
-    )
 
 
 def _gates(call: Call, tasks: list[str]) -> dict[str, GateNow]:

@@ -1,11 +1,7 @@
-"""What only memory tells of this moment: the machine, what providers refuse, and what each run does."""
+"""What only memory tells of this moment: the machine, what providers refuse, and how much a run changes."""
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from covey.core.costs.spending import Used
-from covey.core.history.actions import Action
 from covey.values import dataclass
 
 
@@ -34,23 +30,3 @@ class Size:
     plus: int = 0
     minus: int = 0
     files: int = 0
-
-
-@dataclass(frozen=True)
-class Glimpse:
-    """What a run does at this moment; `action` by the clock on the wall, `context`: how full that is."""
-
-    action: Action | None = None
-    context: float | None = None
-    used: Used | None = None
-    memory: int = 0
-    size: Size | None = None
-
-
-@dataclass(frozen=True)
-class LiveView:
-    """All of it; glimpses by the names of runs."""
-
-    machine: Machine = Machine()
-    limits: tuple[Limit, ...] = ()
-    glimpses: dict[str, Glimpse] = field(default_factory=dict)
