@@ -96,8 +96,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if not sys.stdout:  # so it is if it was closed before we began; its number would be given to another file
             raise Unavailable("Standard output is closed; nothing was done.", hint="> /dev/null throws it away.")
-        if (sys.stdout.encoding or "utf-8").lower() != "utf-8":  # one that is only kept in memory has none
-            _fit(as_json=as_json)
+        is_utf_8 = (sys.stdout.encoding or "utf-8").lower() == "utf-8"  # one that is only kept in memory has none
+        if not is_utf_8 and isinstance(sys.stdout, io.TextIOWrapper):
+            # What a terminal of old has no letters for is shown as ?; JSON is in UTF-8 everywhere.
+            sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="replace")
         code = _ended(words)
         sys.stdout.flush()
         return code
@@ -128,12 +130,6 @@ def main(argv: list[str] | None = None) -> int:
         )
         complain(bug, as_json=as_json)
         return BUG
-
-
-def _fit(*, as_json: bool) -> None:
-    """Print what a terminal of old has no letters for as ?, and JSON in UTF-8 as everywhere."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="replace")
 
 
 def _ended(words: list[str]) -> int:

@@ -10,15 +10,11 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 
 from covey.cli.frame.client import Answer, Client, Json
-from covey.cli.frame.command import Command, asking, body_of, either, flag, option, whole_number
+from covey.cli.frame.command import Arguments, Command, Run, asking, body_of, either, flag, option, whole_number
 from covey.cli.frame.output import age, as_json, clock, escaped, first_line, plain, prose, reply, spent, table, waiting
 from covey.cli.history import log
 from covey.core.figures import span, took
 from covey.errors import CoveyError, Invalid, Refused, Unavailable
-
-TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that importing typing takes.
-if TYPE_CHECKING:
-    from covey.cli.frame.command import Arguments, Run
 
 SESSION_TIMEOUT_S = 60.0
 """Seconds to wait until a session is in the state that was asked for."""

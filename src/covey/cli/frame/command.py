@@ -14,9 +14,13 @@ TYPE_CHECKING = False  # As typing.TYPE_CHECKING, without the milliseconds that 
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    Arguments = Callable[["Parser"], object]
-    Run = Callable[[argparse.Namespace, Client], int | None]
     Show = Callable[[Any, argparse.Namespace], str]
+
+
+Arguments = Callable[["Parser"], object]
+"""What adds something to a parser."""
+Run = Callable[[argparse.Namespace, Client], int | None]
+"""What a command does; without an exit code it ends well."""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -162,10 +166,11 @@ class Command:
 
     def parser(self, name: str) -> Parser:
         """Return the parser of this command alone."""
+        example = "\n".join(["Example:", *(f"  {line}" for line in self.example.splitlines())])
         parser = Parser(
             prog=f"covey {name}",
             description=sentence(self.summary),
-            epilog=f"Example:\n{indent(self.example)}" if self.example else None,
+            epilog=example if self.example else None,
             formatter_class=Help,
             allow_abbrev=False,
         )
@@ -213,11 +218,6 @@ def given(args: argparse.Namespace, *names: str) -> Json:
         for name, value in values
         if value is not None and value is not False and value != []
     }
-
-
-def indent(text: str) -> str:
-    """Return lines moved to the right."""
-    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def choose(group: str, known: list[str], argv: Sequence[str]) -> tuple[str, list[str]]:
