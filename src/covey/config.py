@@ -112,7 +112,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most dollars that a run, a task, a session and all together may spend, a session and all in a day; 0: any."""
+    """The most dollars that may be spent: by a run, a task, a session or all in a day; 0: no limit."""
 
     run: float = 0.0
     task: float = 0.0

@@ -183,7 +183,7 @@ def _kept(tx: Tx, who: Principal, key: str, digest: bytes) -> Answer | None:
 
 
 def _answer(call: Call, request: Request) -> Answer:
-    """Ask a verb, if the table of rights lets who asks; of one that is asked `again` that is known."""
+    """Ask a verb, if the table of rights lets this caller; the rights of one asked `again` were checked before."""
     verb, asked, params = request.verb, request.asked, request.params
     beyond = None if call.again else ownership.check(call, verb, asked, params)
     if beyond is not None:

@@ -66,7 +66,7 @@ class LongText:
     task: str = ""
     """The column that names the task until whose end it is."""
     young: str = ""
-    """The column that says since when it is there, if it is while that is not long ago."""
+    """The column that says since when it is there, if it is kept only while that is recent."""
     removed: str = ""
     """The column that ends all need of it."""
     is_sure: bool = False

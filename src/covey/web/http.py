@@ -102,7 +102,7 @@ _SESSIONS: dict[str, Crowd] = {}
 
 
 class WebSocket(asyncio.Protocol):
-    """uvicorn's protocol of a WebSocket, imported with the first of them: a tenth of a daemon's start would be its."""
+    """uvicorn's protocol of a WebSocket, imported with the first: earlier, it would add a tenth to a daemon's start."""
 
     def __new__(cls, *given: Any, **named: Any) -> Any:
         """Return one of uvicorn's."""

@@ -105,9 +105,6 @@ def free_if_author_gone(call: Call, task: Task) -> Task:
     return change(call, task, tasks.Edited(cleared=("front",)), COVEY)
 
 
-# Whether trying on helps
-
-
 # What is told
 
 

@@ -146,7 +146,7 @@ def _how(brief: Brief) -> str:
     lines.append("What you may not do to the tasks of others becomes a proposal for a person to decide: go on.")
     if brief.task.kind is not Kind.REPORT:
         lines.append(
-            "`covey lease check PATH` tells who else is at work on a file. What burdens the machine, run as"
+            "`covey lease check PATH` tells who else is at work on a file. Run heavy commands as"
             " `covey lease run lane:build -- COMMAND`: it waits its turn."
         )
     lines.append(

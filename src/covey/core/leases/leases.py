@@ -294,7 +294,7 @@ def _in_common(mine: str, theirs: str) -> str:
 
 
 def hold(lease: Lease, session: str | None, fence: int | None) -> None:
-    """Refuse who does not hold this live lease under this fence."""
+    """Refuse unless the caller holds this live lease under this fence."""
     if lease.state not in (LeaseState.LIVE, LeaseState.WAITING):
         raise Refused(f"{lease.id} has ended: it was {lease.state}.", hint="Take the lease again.")
     if session is not None and lease.holder != session:

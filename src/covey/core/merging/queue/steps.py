@@ -288,7 +288,7 @@ def _after(result: TreeResult, state: TrainState, landed: tuple[str, ...]) -> Tr
     if result.passed:
         test = _on_top(test, state.main, landed)
     elif test.on >= state.green or whole or not state.green or (test.on == -1 and test.exact):
-        # What failed fails on a main that holds some of it too; but alone is only who differs from all of that main.
+        # What failed also fails on a main with some of it; it failed alone only if nothing else of it is new there.
         rest = tuple(id for id in test.changes if id not in gone)
         if rest != test.changes:
             test = replace(test, on=state.main + 1, changes=rest, alone=whole and len(rest) == 1, exact=whole)

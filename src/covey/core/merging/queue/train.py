@@ -2,7 +2,7 @@
 
 A strategy only chooses what to test next. What lands, what is rejected and when the queue halts follows from rules that
 hold for all of them: main takes only a tree that passed the gate as it is; a change is rejected only after it failed
-twice as the only difference from a tree that passed; a red main is nobody's fault who waits.
+twice as the only difference from a tree that passed; no waiting change is blamed for a red main.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ export function View() {
         : html`<div class="sheet-body">
       <ol class="lease-list">${shown.map((lease) => html`<${Lease} key=${lease.id} lease=${lease} waiters=${waitersOf(lease, waiting)} />`)}</ol>
       ${lost.length > 0 && html`<section><h2>In line</h2><ol class="lease-list">${lost.map((lease) => html`<${Lease} key=${lease.id} lease=${lease} waiters=${[]} />`)}</ol></section>`}
-      ${!shown.length && !lost.length && html`<p class="faint">No lease has this in it.</p>`}
+      ${!shown.length && !lost.length && html`<p class="faint">No lease matches.</p>`}
     </div>`
     }
   </div>`;
