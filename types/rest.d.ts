@@ -1225,9 +1225,9 @@ export interface QueueBranch {
 
 /** The train at a glance: the gates that run, what wants to land in its order, and what came of the last ones. */
 export interface QueueFull {
+  branch: string;
   strategy: string;
   slots: number;
-  branch: string;
   base: string | null;
   proven: boolean;
   paused: boolean;
@@ -1255,9 +1255,9 @@ export interface QueueFull {
 
 /** How the queue stands: what keeps it from testing (paused, halted) or from moving main (frozen), and why. */
 export interface QueueRow {
+  branch: string;
   strategy: string;
   slots: number;
-  branch: string;
   base: string | null;
   proven: boolean;
   paused: boolean;
@@ -1413,13 +1413,13 @@ export interface SentComments {
 export interface SessionFull {
   name: string;
   kind: SessionKind;
-  state: SessionState;
   role: string | null;
   wip: number | null;
   agent: string | null;
   batch: string | null;
   permissions: string | null;
   goal: Goal;
+  state: SessionState;
   evidence: string | null;
   created: number;
   updated: number;
@@ -1589,22 +1589,22 @@ export interface TaskFull {
   overlap: boolean;
   batch: string | null;
   body: string;
-  author: string;
-  done_when: string[];
-  budget: number | null;
-  key: string | null;
-  tries: Try[];
-  notes: Note[];
   result: string | null;
   result_by: string | null;
-  front: string | null;
-  unmet: number;
-  open_children: number;
   until: number | null;
   reverted: string | null;
   cost: number;
   tokens: number;
   unpriced: number;
+  done_when: string[];
+  budget: number | null;
+  key: string | null;
+  author: string;
+  front: string | null;
+  tries: Try[];
+  notes: Note[];
+  unmet: number;
+  open_children: number;
 }
 
 /** A task as the board shows it; `ready` says that nothing else has to end before it. */
@@ -1670,22 +1670,22 @@ export interface TaskShown {
   overlap: boolean;
   batch: string | null;
   body: string;
-  author: string;
-  done_when: string[];
-  budget: number | null;
-  key: string | null;
-  tries: Try[];
-  notes: Note[];
   result: string | null;
   result_by: string | null;
-  front: string | null;
-  unmet: number;
-  open_children: number;
   until: number | null;
   reverted: string | null;
   cost: number;
   tokens: number;
   unpriced: number;
+  done_when: string[];
+  budget: number | null;
+  key: string | null;
+  author: string;
+  front: string | null;
+  tries: Try[];
+  notes: Note[];
+  unmet: number;
+  open_children: number;
   waits: Wait | null;
 }
 

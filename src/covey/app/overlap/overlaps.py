@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import get_type_hints
 
 from msgspec import Struct
 
@@ -11,7 +10,7 @@ from covey.app.context import Call, find
 from covey.app.fleet.sessions import alert
 from covey.app.leases import write_check
 from covey.app.people.mail import tell
-from covey.app.shapes.forms import Answered, Asked, TaskId, completed
+from covey.app.shapes.forms import Answered, Asked, TaskId, completed, fields_of
 from covey.app.verbs import verb
 from covey.core import overlaps
 from covey.core.board.tasks import Status, Task
@@ -34,7 +33,7 @@ class ListOverlaps(Asked, frozen=True, kw_only=True):
     task: TaskId | None = None
 
 
-@completed((name, kept) for name, kept in get_type_hints(Overlap).items() if name != "gone")
+@completed(fields_of(Overlap, "gone"))
 class OverlapRow(Answered, frozen=True, kw_only=True):
     """Two open tasks whose branches overlap, with their titles and who is at work on them; `other` may be main."""
 
@@ -45,13 +44,11 @@ class OverlapRow(Answered, frozen=True, kw_only=True):
     other_session: str | None
 
 
+@completed(fields_of(HotFile, "cooled"))
 class HotFileRow(Answered, frozen=True, kw_only=True):
     """A file at which tasks collide again and again: how often lately, since when it is hot, and the last time."""
 
     path: str
-    collisions: int
-    since: float
-    last: float
 
 
 class Overlaps(Struct, frozen=True, kw_only=True):

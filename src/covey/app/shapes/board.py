@@ -32,6 +32,7 @@ from covey.app.shapes.forms import (
     TaskIds,
     Title,
     completed,
+    fields_of,
 )
 from covey.core.board import tasks
 from covey.core.board.needs import Policy
@@ -147,7 +148,7 @@ class ListTasks(Asked, frozen=True, kw_only=True):
     after: TaskId | None = None
 
 
-@completed((name, kept) for name, kept in get_type_hints(tasks.TaskSpec).items() if name not in _ONLY_WHOLE)
+@completed(fields_of(tasks.TaskSpec, *_ONLY_WHOLE))
 class TaskRow(Answered, frozen=True, kw_only=True):
     """A task as the board shows it; `ready` says that nothing else has to end before it.
 
@@ -176,6 +177,7 @@ class TaskRow(Answered, frozen=True, kw_only=True):
     lane: str
 
 
+@completed(fields_of(tasks.Task, "ordinal", "forgiven"))
 class TaskFull(TaskRow, frozen=True, kw_only=True):
     """A task with all that is known of it; `until` is when an outside session's claim ends if it stays silent.
 
@@ -184,17 +186,8 @@ class TaskFull(TaskRow, frozen=True, kw_only=True):
     """
 
     body: str
-    author: str
-    done_when: tuple[str, ...]
-    budget: float | None
-    key: str | None
-    tries: tuple[tasks.Try, ...]
-    notes: tuple[tasks.Note, ...]
     result: str | None
     result_by: str | None
-    front: str | None
-    unmet: int
-    open_children: int
     until: float | None
     reverted: str | None
     cost: float

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 
 from covey.app.history.log import EventRow
 from covey.app.shapes.board import SessionWait
-from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, form
+from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, completed, fields_of, form
 from covey.core.fleet import runs, sessions
 from covey.core.people.permits import PermissionLevel
 
@@ -77,22 +77,11 @@ class Offer(Struct, frozen=True, kw_only=True):
     stopped_together: list[str]
 
 
+@completed(fields_of(sessions.Session, "ordinal", "attached", "until"))
 class SessionRow(Answered, frozen=True, kw_only=True):
     """A session with what it holds and when it was last heard of."""
 
     name: str
-    kind: sessions.SessionKind
-    state: sessions.SessionState
-    role: str | None
-    wip: int | None
-    agent: str | None
-    batch: str | None
-    permissions: str | None
-    goal: sessions.Goal
-    evidence: str | None
-    created: float
-    updated: float
-    removed: bool
 
 
 class SessionFull(SessionRow, frozen=True, kw_only=True):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_type_hints
+from typing import Annotated
 
 from msgspec import Meta, field
 
-from covey.app.shapes.forms import Answered, As, Asked, Glob, Line, Name, TaskId, completed
+from covey.app.shapes.forms import Answered, As, Asked, Glob, Line, Name, TaskId, completed, fields_of
 from covey.core.leases.leases import Lease
 
 
@@ -34,7 +34,7 @@ class ListLeases(Asked, frozen=True, kw_only=True):
     waiting: bool = False
 
 
-@completed(get_type_hints(Lease).items())
+@completed(fields_of(Lease))
 class LeaseFull(Answered, frozen=True, kw_only=True):
     """A lease, with the time at which it ends if its holder stays silent, or with what it waits for."""
 

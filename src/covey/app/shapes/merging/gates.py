@@ -6,9 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from covey.app.shapes.forms import Answered, Asked, Limit, Line
+from covey.app.shapes.forms import Answered, Asked, Limit, Line, completed, fields_of
 from covey.core.merging import gates
 from covey.core.merging.gate_trials import TrialVerdict, judge
+from covey.core.merging.landings import Landing
 
 
 class ReadGate(Asked, frozen=True, kw_only=True):
@@ -23,26 +24,11 @@ class TryGate(Asked, frozen=True, kw_only=True):
     check: Line | None = None
 
 
+@completed(fields_of(gates.Gate, "ordinal", "test", "checks"))
 class GateRow(Answered, frozen=True, kw_only=True):
     """One test of one tree, and how it ended."""
 
     id: str
-    base: str
-    commit: str
-    merges: tuple[str, ...]
-    purpose: str
-    slot: int
-    state: gates.GateState
-    why: str | None
-    code: int | None
-    step: str
-    seconds: float | None
-    cpu: float | None
-    failures: tuple[str, ...]
-    fingerprint: str
-    summary: str
-    started: float
-    ended: float | None
 
 
 class GateFull(GateRow, frozen=True, kw_only=True):
@@ -77,16 +63,8 @@ class ListLandings(Asked, frozen=True, kw_only=True):
     limit: Limit = 50
 
 
+@completed(fields_of(Landing, "ordinal"))
 class LandingRow(Answered, frozen=True, kw_only=True):
     """One move of main: from which commit to which, with which merges, after which gate, and where it was pushed."""
 
     id: str
-    branch: str
-    before: str
-    commit: str
-    merges: tuple[str, ...]
-    gate: str | None
-    untested: bool
-    made: float
-    remote: str | None
-    pushed: float | None

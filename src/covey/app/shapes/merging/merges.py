@@ -6,10 +6,24 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from covey.app.shapes.forms import Answered, Asked, Body, Branch, Commit, Limit, Line, Priority, Title, form
+from covey.app.shapes.forms import (
+    Answered,
+    Asked,
+    Body,
+    Branch,
+    Commit,
+    Limit,
+    Line,
+    Priority,
+    Title,
+    completed,
+    fields_of,
+    form,
+)
 from covey.app.shapes.merging.gates import GateRow, LandingRow
 from covey.core.board import tasks
-from covey.core.merging import merges
+from covey.core.merging.merges import Merge
+from covey.core.merging.queue.queue_status import QueueStatus
 
 
 class ListMerges(Asked, frozen=True, kw_only=True):
@@ -42,32 +56,11 @@ class Revert(Asked, frozen=True, kw_only=True):
     reopen: bool = False
 
 
+@completed(fields_of(Merge, "ordinal"))
 class MergeRow(Answered, frozen=True, kw_only=True):
     """One entry of the merge queue."""
 
     id: str
-    task: str
-    session: str
-    branch: str
-    commit: str | None
-    state: merges.MergeState
-    approved: bool
-    candidate: str | None
-    onto: str | None
-    untested: bool
-    run: str | None
-    landed: str | None
-    landing: str | None
-    reverts: str | None
-    priority: int
-    needs: tuple[str, ...]
-    paths: tuple[str, ...]
-    against: tuple[str, ...]
-    reason: str | None
-    cause: str
-    fingerprint: str
-    queued: float
-    ended: float | None
 
 
 class MergeLine(MergeRow, frozen=True, kw_only=True):
@@ -118,24 +111,11 @@ class MergeWhy(Struct, frozen=True, kw_only=True):
 # The queue as a whole
 
 
+@completed(fields_of(QueueStatus, "id", "rate", "began"))
 class QueueRow(Answered, frozen=True, kw_only=True):
     """How the queue stands: what keeps it from testing (paused, halted) or from moving main (frozen), and why."""
 
-    strategy: str
-    slots: int
     branch: str
-    base: str | None
-    proven: bool
-    paused: bool
-    frozen: bool
-    halted: str | None
-    gates: tuple[str, ...]
-    paused_why: str | None
-    paused_by: str | None
-    paused_since: float | None
-    frozen_why: str | None
-    frozen_by: str | None
-    frozen_since: float | None
 
 
 class QueueFull(QueueRow, frozen=True, kw_only=True):
