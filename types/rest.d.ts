@@ -162,7 +162,7 @@ export interface Cleaning {
 }
 
 /** One piece of evidence: where it comes from, what it says, and how many seconds old it is. */
-export interface ClueRow {
+export interface Clue {
   source: string;
   text: string;
   age: number;
@@ -207,13 +207,13 @@ export interface Conflicts {
 export interface CostRow {
   key: string;
   runs: number;
+  cost: number;
+  tokens: number;
+  unpriced: number;
   input: number;
   output: number;
   cache_read: number;
   cache_write: number;
-  tokens: number;
-  cost: number;
-  unpriced: number;
 }
 
 /** Costs, the largest first, and their sum; `without_price`: the models that have none, `more`: rows left out. */
@@ -1735,12 +1735,12 @@ export interface Told {
 /** One event as a sentence, and the task that it has to do with, if it is one. */
 export interface TrailRow {
   seq: number;
+  text: string;
+  task: string | null;
   time: number;
   actor: string;
   kind: string;
   subject: string;
-  text: string;
-  task: string | null;
 }
 
 /** What came of a try. */
@@ -1793,7 +1793,7 @@ export interface Why {
   until: number | null;
   rule: string | null;
   action: string | null;
-  clues: ClueRow[];
+  clues: Clue[];
   run: string | null;
   task: string | null;
   history: Moment[];

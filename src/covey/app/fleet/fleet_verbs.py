@@ -15,7 +15,7 @@ from covey.app.history import transcripts
 from covey.app.leases.lease_queue import end_all
 from covey.app.shapes.costs import spent
 from covey.app.shapes.fleet import ListRuns, Logs, ReadLogs, RemoveSession, RunRow, SessionFull
-from covey.app.shapes.forms import Answered, Asked, Name, Nothing
+from covey.app.shapes.forms import Answered, Asked, Name, Nothing, completed, fields_of
 from covey.app.verbs import verb
 from covey.core.board import tasks
 from covey.core.board.tasks import Status
@@ -47,12 +47,9 @@ class StartFleet(Asked, frozen=True, kw_only=True):
     all: bool = False
 
 
+@completed(fields_of(fleet_state.Fleet, "id"))
 class FleetRow(Answered, frozen=True):
     """Whether the whole fleet stands still, since when and by whose word."""
-
-    paused: bool
-    by: str | None
-    since: float | None
 
 
 class BatchRow(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw
 
 from covey.app.context import Call
 from covey.app.shapes.forms import ONE_LINE, Answered, Asked, Json, Limit, Name, Seq, TaskId, completed, fields_of, form
@@ -65,14 +65,11 @@ class EventRow(Answered, frozen=True, kw_only=True):
     prev: str
 
 
-class TrailRow(Struct, frozen=True, kw_only=True):
+@completed(fields_of(Event, "data", "key", "prev"))
+class TrailRow(Answered, frozen=True, kw_only=True):
     """One event as a sentence, and the task that it has to do with, if it is one."""
 
     seq: int
-    time: float
-    actor: str
-    kind: str
-    subject: str
     text: str
     task: str | None = None
 
@@ -157,12 +154,5 @@ def _told(event: Event, tasks: dict[str, str]) -> TrailRow:
     data = msgspec.json.decode(event.data)
     named = data.get("task")
     task = named if isinstance(named, str) else tasks.get(event.subject)
-    return TrailRow(
-        seq=event.seq,
-        time=event.time,
-        actor=event.actor,
-        kind=event.kind,
-        subject=event.subject,
-        text=sentence(event.kind, event.actor, event.subject, data),
-        task=event.subject if event.kind.startswith("task.") else task,
-    )
+    task = event.subject if event.kind.startswith("task.") else task
+    return TrailRow.of(event, text=sentence(event.kind, event.actor, event.subject, data), task=task)

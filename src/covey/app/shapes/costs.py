@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, form
+from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, completed, fields_of, form
 from covey.core.costs.spending import Used
+from covey.core.fleet.signals import Usage
 
 Day = Annotated[str, form(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "must be a day, such as 2026-01-31")]
 
@@ -28,17 +29,14 @@ def spent(used: Used) -> dict[str, Any]:
     return {"cost": used.cost, "tokens": used.tokens, "unpriced": used.unpriced}
 
 
+@completed(fields_of(Usage))
 class CostRow(Answered, frozen=True, kw_only=True):
     """What the runs of one task, session, agent, model or day cost; `cost` is without that of `unpriced` tokens."""
 
     key: str
     runs: int
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    tokens: int
     cost: float
+    tokens: int
     unpriced: int
 
 
