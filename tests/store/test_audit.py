@@ -162,7 +162,7 @@ def _altered(told: Path, folder: Path, name: str, columns: list[str]) -> list[st
 def test_values_are_compared_with_their_types(store: Path, have: str, put: str) -> None:
     loosen(store, "tasks")
     sought = {"NULL": "None"}.get(have, have)
-    columns = rows.of(Task).columns
+    columns = rows.TABLE_OF[Task].columns
     cells = ((row[0], *cell) for row in every_row(store)["tasks"] for cell in zip(columns, row, strict=True))
     key, column, _ = next(cell for cell in cells if repr(cell[2]) == sought)
     alter(store, f"UPDATE tasks SET \"{column}\" = {put} WHERE id = '{key}'")

@@ -29,16 +29,13 @@ class Connection:
             self.raw.execute("PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864")
             # A savepoint copies the pages that it touches; in memory, not in a file of its own.
             self.raw.execute("PRAGMA temp_store = MEMORY")
-        self._execute = self.raw.execute
+        self.run = self.raw.execute
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._execute(sql, values).fetchall()
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        self._execute(sql, values)
+        return self.run(sql, values).fetchall()
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        return iter(self._execute(sql, values))
+        return iter(self.run(sql, values))
 
     def close(self) -> None:
         self.raw.close()

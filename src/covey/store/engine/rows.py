@@ -123,23 +123,25 @@ class Table(Generic[R]):
         if sql is None:
             sets = ", ".join(f'"{name}" = ?' for name in names)
             sql = self._update_sql[names] = f"UPDATE {self.name} SET {sets} WHERE {self.where}"
-        return sql, [*values, *self.key_of(new)]
+        return sql, [*values, *(after[column] for column in self.key)]
 
 
 _FOLDED: dict[type[Any], Folded[Any]] = {folded.row: folded for folded in TABLES}
-_made: dict[type[Any], Table[Any]] = {}
 
 
-def of(row: type[R]) -> Table[R]:
-    """Return the table whose rows are of this type, made when it is first needed: a command needs few of them."""
-    if row not in _made:
-        _made[row] = Table(_FOLDED[row])
-    return _made[row]
+class _Tables(dict[type[Any], Table[Any]]):
+    """The tables by the type of their rows, each made when it is first needed: a command needs few of them."""
+
+    def __missing__(self, row: type[Any]) -> Table[Any]:
+        return self.setdefault(row, Table(_FOLDED[row]))
+
+
+TABLE_OF = _Tables()
 
 
 def tables() -> dict[str, Table[Any]]:
     """Return every table by its name."""
-    return {folded.name: of(folded.row) for folded in TABLES}
+    return {folded.name: TABLE_OF[folded.row] for folded in TABLES}
 
 
 @cache

@@ -83,9 +83,10 @@ class Ground:
     def why_lost(self) -> str | None:
         """Say what happened to the files since we noted them, None if nothing that matters."""
         for name in self._names:
-            before, now = self._marks.get(name), _mark(name)
+            before = self._marks.get(name)
             if before is None:
                 continue
+            now = _mark(name)
             what = Path(name).name
             if now is None:
                 return f"{what} was removed while the daemon ran."

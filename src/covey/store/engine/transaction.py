@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from covey.core.events import FIRST
 from covey.core.nouns import Row
 from covey.store.engine.connection import Connection
-from covey.store.engine.rows import Change, of
+from covey.store.engine.rows import TABLE_OF, Change
 from covey.values import dataclass
 
 R = TypeVar("R", bound=Row)
@@ -52,13 +52,13 @@ class Transaction:
 
     def get(self, row: type[R], *key: str) -> R | None:
         """Return the row with this key."""
-        table = of(row)
+        table = TABLE_OF[row]
         found = self.db.rows(table.get_sql, key)
         return table.decode(found[0]) if found else None
 
     def find(self, row: type[R], where: str, values: Sequence[Any] = ()) -> list[R]:
         """Return the rows that a clause selects."""
-        table = of(row)
+        table = TABLE_OF[row]
         return [table.decode(found) for found in self.db.rows(f"{table.select_sql} {where}", values)]
 
     def first(self, row: type[R], where: str, values: Sequence[Any] = ()) -> R | None:
@@ -79,7 +79,7 @@ class Transaction:
 
     def insert(self, row: Row) -> None:
         """Write a new row."""
-        table = of(type(row))
+        table = TABLE_OF[type(row)]
         self.db.run(table.insert_sql, table.encode(row))
         self.wrote = True
 
@@ -88,14 +88,14 @@ class Transaction:
         if old is None:
             self.insert(new)
             return
-        statement = of(type(new)).update(old, new)
+        statement = TABLE_OF[type(new)].update(old, new)
         if statement is not None:
             self.db.run(*statement)
             self.wrote = True
 
     def delete(self, row: type[Row], *key: str) -> None:
         """Remove a row."""
-        self.db.run(of(row).delete_sql, key)
+        self.db.run(TABLE_OF[row].delete_sql, key)
         self.wrote = True
 
     def settle(self) -> None:

@@ -64,7 +64,7 @@ class Log(Transaction):
         """Write a row as it is after one more event, and the event."""
         apply = noun_of(type(row)).apply
         assert apply is not None
-        subject = str(rows.of(type(row)).key_of(row)[0])
+        subject = str(rows.TABLE_OF[type(row)].key_of(row)[0])
         return self.record(by, subject, event, row, apply(row, event, self.now, by))
 
     @property
