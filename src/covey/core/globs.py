@@ -78,6 +78,8 @@ def matches(pattern: str, path: str) -> bool:
     glob = compile(pattern)
     if not (path.startswith(glob.prefix) and path.endswith(glob.suffix) and _is_path(path)):
         return False
+    if Mark.FOLDER in glob.tokens:  # a pattern without wildcards: that path, or what is below it
+        return path[len(glob.prefix) : len(glob.prefix) + 1] in ("", "/")
     machine = _machine((pattern,))
     return _run(machine, 1 << len(glob.prefix), path[len(glob.prefix) :]) & machine.accept != 0
 
