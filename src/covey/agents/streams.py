@@ -83,7 +83,7 @@ def amount(found: Mapping[str, Any], key: str, below: float = 1e9) -> float | No
 
 def shown(words: str) -> str:
     """Return a text without what would move a terminal's cursor or cannot be stored."""
-    return cleaned(words).strip()
+    return (words if words.isprintable() else cleaned(words)).strip()
 
 
 def cleaned(words: str) -> str:

@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from covey.app.context import Call
+from covey.app.fleet.heartbeats import of_session
 from covey.app.leases.lease_queue import end_by_hand
 from covey.core.board.tasks import Task
 from covey.core.fleet.sessions import RESERVED, Session, SessionKind, SessionState
@@ -59,8 +60,8 @@ class Outside:
     _by_hand: set[str] = field(default_factory=set)
     """Who makes its conversation shorter because a person said so, and rests then."""
 
-    async def named(self, hook: Hook) -> tuple[str, Path, Task | None]:
-        """Return the session of an agent from outside, its checkout and its task; refuse one that is elsewhere."""
+    async def named(self, hook: Hook) -> tuple[str, Path, Task | None, Session | None]:
+        """Return the name of an agent from outside, its checkout, task and session; refuse one that is elsewhere."""
         while True:
             name, top = self._names.get(hook.cwd) or await self._settle(hook.cwd)
             session, task = await self.runtime.read(partial(_look_up, name))
@@ -69,7 +70,7 @@ class Outside:
             self._names.pop(hook.cwd, None)  # somebody has taken its name since
         if hook.conversation:
             self._talks.setdefault(name, {})[hook.conversation] = self.runtime.awake()
-        return name, top, task
+        return name, top, task, session
 
     async def _settle(self, cwd: str) -> tuple[str, Path]:
         top = await self.runtime.in_run_thread(lambda: self._checkout(cwd))
@@ -126,25 +127,22 @@ class Outside:
 
         await self.runtime.write(write)
 
-    async def show(self, name: str, hook: Hook) -> None:
-        """Bring the state of a session in step with what its agent says."""
+    async def show(self, name: str, known: Session | None, hook: Hook) -> None:
+        """Bring the state of a session, as it was `known` a moment ago, in step with what its agent says."""
         state, evidence = _state(hook)
         if state is None:
             return
         if hook.moment is Moment.BEFORE_COMPACT and hook.note == "manual":
             self._by_hand.add(name)
-
-        def is_news(call: Call) -> bool:
-            call.hear(name)
-            session = call.tx.session(name)
-            return session is None or session.removed or session.state is not state
+        self.runtime.app.context.pulses.hear(of_session(name))
+        if known is not None and not known.removed and known.state is state:
+            return
 
         def write(call: Call) -> None:
             call.worker(name)
             call.show_state(name, state, evidence)
 
-        if await self.runtime.read(is_news):
-            await self.runtime.write(write)
+        await self.runtime.write(write)
 
     async def farewell(self, name: str, hook: Hook) -> bool:
         """Let go of what a session held by hand when its agent has ended, and say whether it has."""

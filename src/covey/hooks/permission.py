@@ -14,7 +14,7 @@ from covey.app.context import Call, Context
 from covey.app.people import questions, session_limits
 from covey.core.board.tasks import Task
 from covey.core.fleet.runs import Run
-from covey.core.fleet.sessions import COVEY
+from covey.core.fleet.sessions import COVEY, Session
 from covey.core.fleet.signals import Asks, Wants
 from covey.core.leases.hooks import NOTHING, Hook, HookReply, Moment
 from covey.core.people.questions import Question, QuestionState, Withdrawn, reply_of
@@ -50,6 +50,8 @@ class Asker:
     worktree: Path
     run: Run | None = None
     task: Task | None = None
+    known: Session | None = None
+    """The session as it was when it began to ask, if it has no run."""
     has_token: bool = False
     """It speaks with a token of its own, and so within limits."""
     caller: Caller | None = None

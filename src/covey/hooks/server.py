@@ -6,7 +6,6 @@ import asyncio
 import logging
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,6 +16,7 @@ from covey.app.leases.write_check import Advice
 from covey.app.people import egress_rules
 from covey.core.board.tasks import Task
 from covey.core.fleet.runs import Run
+from covey.core.fleet.sessions import Session
 from covey.core.leases.hooks import NOTHING, Hook, HookReply, Moment
 from covey.core.leases.write_policy import Write
 from covey.core.merging.guarded_files import commands_of
@@ -87,7 +87,11 @@ class Hooks:
             moment = Moment(name)
         except ValueError:
             raise NotFound(f"There is no hook {name[:80]!r}.") from None
-        hook = hook_protocol.read(moment, _decoded(body))
+        try:
+            said = msgspec.json.decode(body or b"{}")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Invalid(f"The body is not valid JSON: {error}.") from None
+        hook = hook_protocol.read(moment, said)
         asker = replace(await self._asker(who, hook), caller=caller)
         reply = await self._reply(asker, hook)
         if asker.run is not None and moment is Moment.BEFORE_TOOL and asker.listens():
@@ -96,18 +100,19 @@ class Hooks:
 
     async def _asker(self, who: Principal, hook: Hook) -> Asker:
         if who.session is None:
-            name, worktree, held = await self.outside.named(hook)
-            return Asker(name, worktree, None, held)
+            name, worktree, held, known = await self.outside.named(hook)
+            return Asker(name, worktree, None, held, known)
         name = who.session
 
-        def find(call: Call) -> tuple[Run | None, Task | None]:
+        def find(call: Call) -> tuple[Run | None, Task | None, Session | None]:
             run = next(iter(call.tx.open_runs(name)), None)
-            held = call.tx.task(run.task) if run is not None else next(iter(call.tx.held_by(name)), None)
-            return run, held
+            if run is not None:
+                return run, call.tx.task(run.task), None
+            return None, next(iter(call.tx.held_by(name)), None), call.tx.session(name)
 
-        run, task = await self.runtime.read(find)
+        run, task, known = await self.runtime.read(find)
         worktree = self._worktree_of(run) if run is not None else Path(hook.cwd or "/")
-        return Asker(name, worktree, run, task, has_token=True)
+        return Asker(name, worktree, run, task, known, has_token=True)
 
     def _worktree_of(self, run: Run) -> Path:
         """Return the worktree of a run, which is looked up once: it stays where it is as long as the run lives."""
@@ -122,7 +127,7 @@ class Hooks:
             self.permissions.overhear(asker.run, hook)
         elif hook.moment not in (Moment.SESSION_START, Moment.PERMISSION, Moment.SESSION_END):
             asker.spend(self.runtime.app.context)
-            await self.outside.show(asker.session, hook)
+            await self.outside.show(asker.session, asker.known, hook)
         match hook.moment:
             case Moment.SESSION_START:
                 return await self._greet(asker, hook)
@@ -325,10 +330,3 @@ def _held_back(way: way_rules.WayOut, said: Permitted) -> str:
     if said.answer is Permission.ASK:
         return f"{what} A person is asked ({said.question}): go on, and try again when it is allowed.{plain}"
     return f"{what} {said.why}{plain}"
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body or b"{}")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"The body is not valid JSON: {error}.") from None

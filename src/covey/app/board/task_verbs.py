@@ -162,7 +162,8 @@ def claim(call: Call, asked: Claim, id: str) -> TaskFull:
         return full(call, task)
     session = call.known(name)
     claimed = tasks.claim(task, name)
-    sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
+    if session.wip is not None:
+        sessions.may_take(session, call.tx.holding(name))
     why_not = scheduling.why_not(task, session, () if asked.overlap or not task.scope else call.tx.at_work())
     if why_not is None and not asked.overlap:
         hot = hot_files.crowd(call).in_the_way(task)
@@ -178,7 +179,8 @@ def next_task(call: Call, asked: Claim) -> TaskFull | None:
     """Claim the next task that suits a session; nothing (204) when none waits."""
     name = _claimant(call, asked)
     session = call.known(name)
-    sessions.may_take(session, call.tx.holding(name) if session.wip else 0)
+    if session.wip is not None:
+        sessions.may_take(session, call.tx.holding(name))
     task = first_that_suits(call, session, overlap=asked.overlap)
     if task is None:
         call.hear(name)

@@ -86,16 +86,11 @@ def _grant(call: Call, lease: Lease, *, by_hand: bool) -> None:
         tell(call, lease.holder, text, lease.task)
 
 
-def speaks_as(call: Call, session: str) -> str | None:
-    """Return the name that a session has to give with its commands, None if its token says who it is."""
-    if not session or call.who.session == session or call.known(session).kind is not SessionKind.OUTSIDE:
-        return None
-    return session
-
-
 def speaker(call: Call, session: str) -> str:
-    """Return the option with which a session says who it is, as it stands behind a command."""
-    return f" --as {session}" if speaks_as(call, session) else ""
+    """Return the option with which a session says who it is, behind a command; "" if its token says so."""
+    if not session or call.who.session == session or call.known(session).kind is not SessionKind.OUTSIDE:
+        return ""
+    return f" --as {session}"
 
 
 def in_the_way(call: Call, lease: Lease) -> list[tuple[str, str, Lease]]:

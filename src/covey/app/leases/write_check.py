@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Literal
 
 from covey.app.context import Call
-from covey.app.leases.lease_queue import gives_way, holds, left, speaks_as, take_free
+from covey.app.leases.lease_queue import gives_way, holds, left, speaker, take_free
 from covey.core.board import tasks
 from covey.core.board.tasks import Task
 from covey.core.fleet.sessions import COVEY, SessionKind
@@ -190,8 +190,7 @@ def _judge(
     own: list[Lease] = []
     if others:
         own = call.tx.leases_in(LeaseState.LIVE, session) + (call.tx.leases_of_task(task.id) if task else [])
-    soft = cache(partial(gives_way, call))  # of a lease that many paths meet, its task is looked up once
-    return tuple(write_policy.judge(writes, session, task, others, own, policy, soft))
+    return tuple(write_policy.judge(writes, session, task, others, own, policy, partial(gives_way, call)))
 
 
 def _advice(call: Call, findings: tuple[WriteFinding, ...], session: str, step: WriteStage) -> Advice:
@@ -204,7 +203,7 @@ def _advice(call: Call, findings: tuple[WriteFinding, ...], session: str, step: 
 
 
 def _reader(call: Call, session: str, step: WriteStage) -> Reader:
-    return Reader(step, speaks_as(call, session), call.context.config.target)
+    return Reader(step, speaker(call, session), call.context.config.target)
 
 
 def _name(task: Task | None) -> str:

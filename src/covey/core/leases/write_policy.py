@@ -66,14 +66,9 @@ class Reader:
     """Who is told of a write, and when."""
 
     step: WriteStage = WriteStage.TOOL
-    name: str | None = None
-    """Whom the commands have to name, if it is not the token that says who speaks."""
+    speaker: str = ""
+    """The option of a command that says who speaks, if it is not the token that does."""
     main: str = "main"
-
-    @property
-    def speaker(self) -> str:
-        """Return the option that says who speaks."""
-        return f" --as {self.name}" if self.name else ""
 
 
 @dataclass(frozen=True)
@@ -159,14 +154,16 @@ def judge(
         lease for lease in others if lease.holder != session and lease.state is LeaseState.LIVE and not lease.shared
     )
     mine = Index(lease for lease in own if is_in_force(lease))
+    soft: dict[str, bool] = {}  # of a lease that many paths meet, its task is looked up once
     found: list[WriteFinding] = []
     for write in writes:
         met = [lease for lease in rivals.covering(write.path) if write.written >= lease.taken]
         held = mine.covering(write.path) if met else []
         reasons: list[WriteFinding] = []
         for lease, was_given in _in_the_way(write.path, session, met, held):
-            soft = gives_way(lease) or (task is not None and task.overlap)
-            force = Force.WARN if was_given else strength(lease, policy, gives_way=soft)
+            if lease.id not in soft:
+                soft[lease.id] = gives_way(lease) or (task is not None and task.overlap)
+            force = Force.WARN if was_given else strength(lease, policy, gives_way=soft[lease.id])
             reasons.append(WriteFinding(write.path, force, lease, new=write.new))
         outside = None if task is None else why_outside(task, write)
         if outside is not None:
