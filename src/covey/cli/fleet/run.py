@@ -105,7 +105,8 @@ def run(args: Namespace, client: Client) -> int:
     """Add the tasks, start the agents, show what happens, land the work, and tell what came of it."""
     project = client.project()
     settings = config.load(project.root)
-    agent = _check(project, settings, args.agent)
+    name = args.agent or settings.default_agent()
+    agent = _check(project, settings, name)
     order = _order(args, client, settings)
     begun = time.monotonic()
     batch = Batch(args, client, project)
@@ -131,7 +132,7 @@ def run(args: Namespace, client: Client) -> int:
         raise
     finally:
         _on_signals(signal.SIG_IGN)
-        report = Report.of(client, batch.ids, agent.name if agent.traits.bodies else "")
+        report = Report.of(client, batch.ids, name if agent.traits.bodies else "")
         stays = leave(project, client, need, own=batch.own)
         if isinstance(error := sys.exception(), CoveyError):
             error.hint = f"{error.hint} {stays}".strip()
@@ -270,17 +271,16 @@ class Batch:
 # Before
 
 
-def _check(project: Project, settings: Config, asked: str | None) -> Agent:
+def _check(project: Project, settings: Config, name: str) -> Agent:
     """Return the agent of the run; refuse what could never work, before anything is added to the board."""
     refusal = unfit(project, settings.project.main)
     if refusal is not None:
         raise refusal
     main = settings.project.main
-    if not refs.listed(project, f"refs/heads/{main}"):
+    if f"refs/heads/{main}" not in refs.listed(project, f"refs/heads/{main}"):
         hint = "Commit something there, or name your branch as main under [project] in covey.toml."
         raise Refused(f"There is no branch {main} with a commit yet.", hint=hint)
     must_have_place(default_folder(project, settings.sessions.worktrees))
-    name = asked or settings.default_agent()
     agent = registry.find(name, settings.declared())
     step_back(project.root)  # the agent is looked for where the daemon will look for it
     own = settings.agents.get(name) or AgentSettings()

@@ -19,6 +19,7 @@ from covey.cli.frame.http_client import Lost, Wire
 from covey.core.figures import DAY_S, one
 from covey.errors import CoveyError, Denied, Unavailable
 from covey.files import write_whole
+from covey.git import project as projects
 from covey.git.project import Project
 from covey.installation import path_mark, users_environment
 from covey.moments import calendar
@@ -71,7 +72,7 @@ def _said(project: Project) -> Json | None:
 
 def ensure_up(client: Client) -> bool:
     """Have a daemon that stays until `covey down`, and say whether it was started."""
-    project = client.project()
+    project = projects.find(Path(client.folder)).must_be_begun()
     with keeping(project):
         return have(project, plain_command(project))[1]
 
@@ -171,7 +172,7 @@ def lasting(project: Project) -> Json | None:
 @contextlib.contextmanager
 def errand(client: Client) -> Iterator[bool]:
     """Have a daemon for as long as a command needs one; one of our own starts no agent, and is gone afterwards."""
-    project = client.project()
+    project = projects.find(Path(client.folder)).must_be_begun()
     with NeedLock(project.needed):
         said, own = have(project, [*plain_command(project), "--hold"])
         try:

@@ -39,7 +39,7 @@ from covey.git.project import Project
 def up(args: argparse.Namespace, client: Client) -> None:
     """Start the daemon, unless it runs, and say where it answers."""
     _check_options(args)
-    project = client.project()
+    project = projects.find(Path(client.folder)).must_be_begun()  # git says what no daemon could be started in
     if args.service:
         keep_name(project, args.name)
         with keeping(project):
