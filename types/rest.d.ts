@@ -162,7 +162,7 @@ export interface Cleaning {
 }
 
 /** One piece of evidence: where it comes from, what it says, and how many seconds old it is. */
-export interface Clue {
+export interface ClueRow {
   source: string;
   text: string;
   age: number;
@@ -1793,7 +1793,7 @@ export interface Why {
   until: number | null;
   rule: string | null;
   action: string | null;
-  clues: Clue[];
+  clues: ClueRow[];
   run: string | null;
   task: string | null;
   history: Moment[];

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from covey.app.board import waiting
 from covey.app.context import Call
 from covey.app.fleet.fleet_verbs import aim, run_row
 from covey.app.fleet.sessions import find, full
-from covey.app.shapes.fleet import Moment, RunRow, SendText, SessionFull, TerminalRow, Why
+from covey.app.shapes.fleet import ClueRow, Moment, RunRow, SendText, SessionFull, TerminalRow, Why
 from covey.app.shapes.forms import Nothing
 from covey.app.verbs import verb
 from covey.core.fleet import runs, sessions
 from covey.core.fleet.signals import Wants
-from covey.core.fleet.watchdog import Clue
 from covey.core.people import questions as rules
 from covey.core.people.mail import Message, Sent
 from covey.core.people.questions import Decision
@@ -36,9 +34,9 @@ def why(call: Call, asked: Nothing, name: str) -> Why:
     session = find(call, name)
     verdict, wait = call.context.fleet.why(name)
     run = next(iter(call.tx.open_runs(name)), None)
-    clues = [] if verdict is None else [replace(each, text=redact(each.text)) for each in verdict.clues]
+    clues = [] if verdict is None else [ClueRow(each.source, redact(each.text), each.age) for each in verdict.clues]
     if wait is not None and wait.why and run is None:
-        clues.append(Clue("scheduler", redact(wait.why), 0.0))
+        clues.append(ClueRow("scheduler", redact(wait.why), 0.0))
     past = [(at, json.loads(data)) for at, data in call.tx.last_changes(name, HISTORY)]
     return Why(
         session=name,

@@ -10,7 +10,6 @@ from covey.app.history.log import EventRow
 from covey.app.shapes.board import SessionWait
 from covey.app.shapes.forms import Answered, Asked, Limit, Name, TaskId, completed, fields_of, form
 from covey.core.fleet import runs, sessions
-from covey.core.fleet.watchdog import Clue
 from covey.core.people.permits import PermissionLevel
 
 
@@ -110,6 +109,14 @@ class Token(Struct, frozen=True):
     """What the daemon proves itself with to whoever has the token; for COVEY_PROOF."""
 
 
+class ClueRow(Struct, frozen=True):
+    """One piece of evidence: where it comes from, what it says, and how many seconds old it is."""
+
+    source: str
+    text: str
+    age: float
+
+
 class Moment(Struct, frozen=True):
     """A state in which a session was, since when, and for what evidence."""
 
@@ -131,7 +138,7 @@ class Why(Struct, frozen=True, kw_only=True):
     until: float | None
     rule: str | None
     action: str | None
-    clues: list[Clue]
+    clues: list[ClueRow]
     run: str | None
     task: str | None
     history: list[Moment]
