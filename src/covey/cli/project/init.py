@@ -296,7 +296,8 @@ def _older_toml(main: str, check: str | None, agents: Sequence[str]) -> str:
     has_header = ("project",) if check is None else ("project", "merge")
     known = [*_OLDER_AGENTS, *(line.format(agents[0]) for line in _OLDER_KNOWN if agents)]
     examples = {"agents": known, "prices": _OLDER_PRICES}
-    return _whole(main, check, False, examples, lambda name: f"[{name}]" if name in has_header else f"# [{name}]")
+    text = _whole(main, check, False, examples, lambda name: f"[{name}]" if name in has_header else f"# [{name}]")
+    return text.replace(_said(config.Budget()), _OLDER_BUDGET)
 
 
 def _whole(
@@ -353,6 +354,9 @@ _PRICES = [
     '# "MODEL".cache_read = 0',
     '# "MODEL".cache_write = 0',
 ]
+_OLDER_BUDGET = (
+    "The most dollars that a run, a task, a session and all together may spend, a session and all in a day; 0: any."
+)
 _OLDER_AGENTS = [
     "# An agent of your own: any program. Filled in: {prompt} {prompt_file} {body_file} {worktree} {task} {session}.",
     "# [agents.sh]",
