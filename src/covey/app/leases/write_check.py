@@ -187,9 +187,7 @@ def _judge(
     if policy is Force.OFF or not writes:
         return ()
     others = [each for each in call.tx.leases_over(write.path for write in writes) if each.holder != session]
-    own: list[Lease] = []
-    if others:
-        own = call.tx.leases_in(LeaseState.LIVE, session) + (call.tx.leases_of_task(task.id) if task else [])
+    own = call.tx.leases_of(session, None if task is None else task.id) if others else []
     return tuple(write_policy.judge(writes, session, task, others, own, policy, partial(gives_way, call)))
 
 

@@ -27,24 +27,25 @@ class Leases(Transaction):
             return []
         paths = [leases.index(each) for each in wanted if leases.is_path(each) or each == leases.REPO]
         names = [leases.index(each) for each in wanted if not leases.is_path(each) and each != leases.REPO]
-        texts = [*_beginnings(paths), *names]
         sql = "SELECT lease FROM lease_resources WHERE found >= ? AND found < ?"
         below = [lease for path in paths for lease in self.column(sql, (path, _beyond(path)))]
-        return self._leases_with(f"found IN {AMONG} OR lease IN {AMONG}", among(texts), among(below))
+        return self._leases_under(paths, names, below)
 
     def leases_over(self, paths: Iterable[str]) -> list[leases.Lease]:
         """Return every lease, live or waited for, that could cover one of these paths, the oldest first."""
         texts = sorted(f"/{path.casefold()}" for path in paths)
         if len(texts) > MAX_PATHS_ASKED_EACH:  # fewer leases than beginnings of paths
             found = self.db.rows("SELECT lease, found FROM lease_resources WHERE found >= '/' AND found < '0'")
-            names = [lease for lease, text in found if _begins_one(text, texts)]
-            return self._leases_with(f"lease IN {AMONG}", among(names))
-        return self._leases_with(f"found IN {AMONG}", among(_beginnings(texts)))
+            return self._leases_under(ids=[lease for lease, text in found if _begins_one(text, texts)])
+        return self._leases_under(texts)
 
-    def _leases_with(self, term: str, *values: str) -> list[leases.Lease]:
-        """Return the leases that have such a resource, the oldest first."""
-        where = f"WHERE id IN (SELECT lease FROM lease_resources WHERE {term}) ORDER BY fence"
-        return self.find(leases.Lease, where, values)
+    def _leases_under(
+        self, paths: Iterable[str] = (), names: Iterable[str] = (), ids: Iterable[str] = ()
+    ) -> list[leases.Lease]:
+        """Return the leases found under some beginning of these paths or under a name, and those of these ids."""
+        texts = {path[:end] for path in paths for end in range(1, len(path) + 1)}
+        found = f"SELECT lease FROM lease_resources WHERE found IN {AMONG} UNION ALL SELECT value FROM json_each(?)"
+        return self.find(leases.Lease, f"WHERE id IN ({found}) ORDER BY fence", (among(texts.union(names)), among(ids)))
 
     def leases_in(self, state: leases.LeaseState, holder: str | None = None) -> list[leases.Lease]:
         """Return the leases in a state, the oldest first."""
@@ -75,6 +76,12 @@ class Leases(Transaction):
         """Return the leases for a task, ended ones too, the oldest first."""
         return self.find(leases.Lease, "WHERE task = ? ORDER BY fence", (task,))
 
+    def leases_of(self, session: str, task: str | None) -> list[leases.Lease]:
+        """Return the live leases of a session and all of its task, ended ones too, the oldest first."""
+        return self.find(
+            leases.Lease, "WHERE (holder = ? AND state = 'live') OR task = ? ORDER BY fence", (session, task)
+        )
+
     def crossings(self, task: str) -> list[leases.Crossing]:
         """Return what was written for a task into leases of others that have not ended."""
         return self.find(leases.Crossing, "WHERE task = ? ORDER BY at, lease, path", (task,))
@@ -89,11 +96,6 @@ def _beyond(start: str) -> str:
     head = start.rstrip("\U0010ffff")
     code = ord(head[-1]) + 1
     return head[:-1] + chr(0xE000 if code == 0xD800 else code)
-
-
-def _beginnings(texts: Iterable[str]) -> list[str]:
-    """Return all that some texts begin with, themselves too, each once."""
-    return list(dict.fromkeys(text[:end] for text in texts for end in range(1, len(text) + 1)))
 
 
 def _begins_one(start: str, texts: Sequence[str]) -> bool:
