@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Iterator
 from dataclasses import field, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ class Config:
     overlap: Radar = field(default_factory=Radar)
     log: Log = field(default_factory=Log)
 
-    @property
+    @cached_property
     def target(self) -> str:
         """Return the branch on which work lands."""
         return self.merge.branch or self.project.main

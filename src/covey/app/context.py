@@ -14,7 +14,7 @@ from covey.core import ids
 from covey.core.board.tasks import Task
 from covey.core.fleet import sessions
 from covey.core.fleet.sessions import COVEY, OWNER, RESERVED
-from covey.core.nouns import Record, missing, noun_of
+from covey.core.nouns import NOUN_OF, Record, missing
 from covey.core.texts import Text, line, prose
 from covey.errors import CoveyError, Denied, Invalid
 from covey.store.tx import Tx
@@ -187,7 +187,7 @@ class Call:
         """Return a row by its name, or say that there is none."""
         found = self.tx.get(row, name)
         if found is None:
-            raise missing(noun_of(row).name, name)
+            raise missing(NOUN_OF[row].name, name)
         return found
 
     def only_owner(self, what: str) -> None:

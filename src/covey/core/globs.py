@@ -76,7 +76,9 @@ def compile(pattern: str) -> Glob:
 def matches(pattern: str, path: str) -> bool:
     """Say whether `pattern` matches `path`; nothing matches what is not a path."""
     glob = compile(pattern)
-    if not (path.startswith(glob.prefix) and path.endswith(glob.suffix) and _is_path(path)):
+    if not (path.startswith(glob.prefix) and path.endswith(glob.suffix)):
+        return False
+    if not path or path[0] == "/" or path[-1] == "/" or "//" in path:
         return False
     if Mark.FOLDER in glob.tokens:  # a pattern without wildcards: that path, or what is below it
         return path[len(glob.prefix) : len(glob.prefix) + 1] in ("", "/")
@@ -385,10 +387,6 @@ def _saturate(machine: _Machine, states: int) -> int:
         if states & place:
             states |= others
     return states
-
-
-def _is_path(text: str) -> bool:
-    return bool(text) and text[0] != "/" and text[-1] != "/" and "//" not in text
 
 
 # Two patterns

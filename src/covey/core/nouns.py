@@ -405,7 +405,7 @@ NOUNS: tuple[Noun[Any], ...] = (
     ),
     Noun(name="daemon", events=words(events.DaemonEvent)),
 )  # fmt: skip
-_BY_ROW: dict[type[Any], Noun[Any]] = {noun.rows.row: noun for noun in NOUNS if noun.rows is not None}
+NOUN_OF: dict[type[Any], Noun[Any]] = {noun.rows.row: noun for noun in NOUNS if noun.rows is not None}
 BY_NAME: dict[str, Noun[Any]] = {noun.name: noun for noun in NOUNS}
 KINDS: dict[str, type[Any]] = {f"{noun.name}.{word}": event for noun in NOUNS for word, event in noun.events.items()}
 NAMES: dict[type[Any], str] = {event: kind for kind, event in KINDS.items()}
@@ -418,16 +418,11 @@ PRIVATE: dict[str, tuple[str, tuple[str, ...]]] = {
 TABLES: tuple[Folded[Any], ...] = tuple(table for noun in NOUNS for table in noun.tables)
 
 
-def noun_of(row: type[R]) -> Noun[R]:
-    """Return the noun whose rows are of this type."""
-    return _BY_ROW[row]
-
-
 def first(row: type[R], subject: str, seq: int, event: Payload, at: float, by: str = "") -> R:
     """Return the row that an event begins."""
-    make = noun_of(row).first
-    assert make is not None
-    return make(subject, seq, event, at, by)
+    noun: Noun[R] = NOUN_OF[row]
+    assert noun.first is not None
+    return noun.first(subject, seq, event, at, by)
 
 
 def missing(what: str, name: str) -> NotFound:

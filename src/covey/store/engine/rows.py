@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -34,17 +34,22 @@ def _codec(hint: Any) -> tuple[Encode | None, Decode | None]:
     (arm,) = plain if len(plain) == 1 else (None,)
     if isinstance(arm, type) and issubclass(arm, enum.StrEnum):
         return _encode_enum if len(arms) > 1 else str.__str__, arm._value2member_map_.__getitem__
-    seen: dict[str, Any] = {'""': "", "[]": (), "null": None}
-    made: list[msgspec.json.Decoder[Any]] = []
+    return _encode_json, _FromJson(hint).__getitem__
 
-    def decode(text: str) -> Any:
-        if text in seen:
-            return seen[text]
-        if not made:
-            made.append(msgspec.json.Decoder(hint))
-        return made[0].decode(text)
 
-    return _encode_json, decode
+class _FromJson(dict[str, Any]):
+    """What stands in a column, by its JSON: the commonest is known, and the decoder for the rest made when needed."""
+
+    def __init__(self, hint: Any) -> None:
+        super().__init__({'""': "", "[]": (), "null": None})
+        self._hint = hint
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        return msgspec.json.Decoder(self._hint)
+
+    def __missing__(self, text: str) -> Any:
+        return self._decoder.decode(text)
 
 
 def _encode_enum(value: enum.StrEnum | None) -> str | None:

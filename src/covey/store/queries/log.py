@@ -8,7 +8,7 @@ from typing import Any
 
 from covey.core.board.tasks import Added, Edited
 from covey.core.events import Event, Line, digest
-from covey.core.nouns import NAMES, Payload, Row, noun_of
+from covey.core.nouns import NAMES, NOUN_OF, Noun, Payload, Row
 from covey.store.engine import rows
 from covey.store.engine.rows import Change
 from covey.store.engine.transaction import AMONG, Head, R, Transaction, among, where
@@ -55,17 +55,18 @@ class Log(Transaction):
 
     def begin(self, row: type[R], event: Payload, by: str) -> R:
         """Write the row that an event begins, under a name of its own, and the event."""
-        noun, seq = noun_of(row), self.head.seq + 1
+        noun: Noun[R] = NOUN_OF[row]
+        seq = self.head.seq + 1
         name = f"{noun.name}-{seq}"
         assert noun.first is not None
         return self.record(by, name, event, None, noun.first(name, seq, event, self.now, by))
 
     def advance(self, row: R, event: Payload, by: str) -> R:
         """Write a row as it is after one more event, and the event."""
-        apply = noun_of(type(row)).apply
-        assert apply is not None
+        noun: Noun[R] = NOUN_OF[type(row)]
+        assert noun.apply is not None
         subject = str(rows.TABLE_OF[type(row)].key_of(row)[0])
-        return self.record(by, subject, event, row, apply(row, event, self.now, by))
+        return self.record(by, subject, event, row, noun.apply(row, event, self.now, by))
 
     @property
     def next_seq(self) -> int:
