@@ -322,13 +322,14 @@ def commit_tree(
     if key is None:
         writer = objects.Writer(project, len(tree))
         return writer.write("commit", commit_bytes(tree, parents, message, author, when))
+    now = f"{int(when)} +0000"
     env = {
         **COMMITTER,
         **settings({"i18n.commitEncoding": "UTF-8", **signing.programs(project.common)}),
         "GIT_AUTHOR_NAME": author.named,
         "GIT_AUTHOR_EMAIL": author.address,
-        "GIT_AUTHOR_DATE": f"@{author.date or _utc(when)}",
-        "GIT_COMMITTER_DATE": f"@{_utc(when)}",
+        "GIT_AUTHOR_DATE": f"@{author.date or now}",
+        "GIT_COMMITTER_DATE": f"@{now}",
     }
     words = ["commit-tree", f"-S{key}", tree, *(word for parent in parents for word in ("-p", parent)), "-F", "-"]
     stdin = as_bytes(message)
@@ -345,14 +346,11 @@ def commit_tree(
 
 def commit_bytes(tree: str, parents: Sequence[str], message: str, author: Author, at: float) -> bytes:
     """Return a commit of ours as git keeps it."""
+    now = f"{int(at)} +0000"
     lines = [f"tree {tree}", *(f"parent {parent}" for parent in dict.fromkeys(parents))]
-    lines.append(f"author {author.named} <{author.address}> {author.date or _utc(at)}")
-    lines.append(f"committer {COVEY[0]} <{COVEY[1]}> {_utc(at)}")
-    return b"\n".join([*map(as_bytes, lines), b"", as_bytes(message)])
-
-
-def _utc(at: float) -> str:
-    return f"{int(at)} +0000"
+    lines.append(f"author {author.named} <{author.address}> {author.date or now}")
+    lines.append(f"committer {COVEY[0]} <{COVEY[1]}> {now}")
+    return b"\n".join(map(as_bytes, (*lines, "", message)))
 
 
 def as_bytes(text: str) -> bytes:
@@ -366,11 +364,8 @@ def as_bytes(text: str) -> bytes:
 def read_change(facts: bytes, path: bytes) -> Change:
     """Return a change as a line of `git diff-tree --raw` tells it."""
     old_mode, new_mode, old, new, _ = facts.lstrip(b":").split(b" ")
-    return Change(path, _entry(old_mode, old), _entry(new_mode, new))
-
-
-def _entry(mode: bytes, name: bytes) -> Entry | None:
-    return None if mode == b"000000" else (mode, name)
+    before, after = (None if mode == b"000000" else (mode, name) for mode, name in ((old_mode, old), (new_mode, new)))
+    return Change(path, before, after)
 
 
 def compare(project: Project, pairs: Sequence[Trees]) -> dict[Trees, list[Change]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from covey.core.merging import tree_rules
 from covey.core.merging.tree_rules import FILE_MODES, FOLDER, LINK, MODULE, Row
 from covey.errors import ToolFailed
 from covey.git import objects
-from covey.git.candidates.candidates import MERGE_TIMEOUT_S, Author, Change, Entry, Trees, compare, full_names, there
+from covey.git.candidates.candidates import MERGE_TIMEOUT_S, Author, Change, Trees, compare, full_names, there
 from covey.git.project import Project
 from covey.git.run import git, try_git
 from covey.values import dataclass
@@ -315,53 +315,32 @@ def differences(project: Project, pairs: Iterable[tuple[str, str]]) -> dict[tupl
     if len(wanted) > MAX_READ_HERE:
         return None
     try:
-        return {pair: _Comparison(project).compare(*pair) for pair in wanted}
+        return {(old, new): _compared(project, old, new) for old, new in wanted}
     except (_LeaveToGit, ToolFailed):
         return None
 
 
-@dataclass
-class _Comparison:
-    """Two folders that are compared, with those in them."""
-
-    project: Project
-    changes: list[Change] = field(default_factory=list)
-    new: set[bytes] = field(default_factory=set)
-    pending: list[tuple[bytes, str, str]] = field(default_factory=list)
-
-    def compare(self, old: str, new: str) -> Difference:
-        self.pending = [(b"", old, new)]
-        if old != new:
-            self.new.add(bytes.fromhex(new))
-        for _ in range(MAX_CHANGED_FOLDERS):
-            if not self.pending:
-                return Difference(sorted(self.changes, key=lambda change: change.path), self.new)
-            self._folder(*self.pending.pop())
-        raise _LeaveToGit
-
-    def _folder(self, path: bytes, old: str, new: str) -> None:
-        before, after = set(rows(self.project, old)), set(rows(self.project, new))
-        gone = {name: (mode, own) for mode, name, own in before - after}
-        came = {name: (mode, own) for mode, name, own in after - before}
-        if len(self.changes) + len(gone) + len(came) > MAX_CHANGES:
+def _compared(project: Project, old: str, new: str) -> Difference:
+    """Compare two folders, with those in them."""
+    changes: list[Change] = []
+    brought = {bytes.fromhex(new)} if old != new else set()
+    pending = [(b"", old, new)]
+    for _ in range(MAX_CHANGED_FOLDERS):
+        if not pending:
+            return Difference(sorted(changes, key=lambda change: change.path), brought)
+        path, old, new = pending.pop()
+        before, after = set(rows(project, old)), set(rows(project, new))
+        gone, came = before - after, after - before
+        if len(changes) + len(gone) + len(came) > MAX_CHANGES:
             raise _LeaveToGit
-        self.new |= {own for mode, own in came.values() if mode != MODULE}
-        for name in {**gone, **came}:
-            was, now = gone.get(name), came.get(name)
-            inner = (_name_of_folder(was), _name_of_folder(now))
-            if any(inner):
-                self.pending.append((path + name + b"/", *inner))
-            change = Change(path + name, _file(was), _file(now))
-            if change.old is not None or change.new is not None:
-                self.changes.append(change)
-
-
-def _name_of_folder(entry: tuple[bytes, bytes] | None) -> str:
-    return entry[1].hex() if entry is not None and entry[0] == FOLDER else ""
-
-
-def _file(entry: tuple[bytes, bytes] | None) -> Entry | None:
-    return None if entry is None or entry[0] == FOLDER else (entry[0], entry[1].hex().encode())
+        brought |= {own for mode, _, own in came if mode != MODULE}
+        was, now = ({name: own.hex() for mode, name, own in side if mode == FOLDER} for side in (gone, came))
+        pending += [(path + name + b"/", was.get(name, ""), now.get(name, "")) for name in was | now]
+        lost, got = (
+            {name: (mode, own.hex().encode()) for mode, name, own in side if mode != FOLDER} for side in (gone, came)
+        )
+        changes += [Change(path + name, lost.get(name), got.get(name)) for name in lost | got]
+    raise _LeaveToGit
 
 
 def rows(project: Project, tree: str) -> list[Row]:

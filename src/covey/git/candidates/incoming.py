@@ -13,12 +13,11 @@ from itertools import pairwise
 
 from covey.core.figures import size
 from covey.core.merging import commit_rules, tree_rules
-from covey.core.merging.tree_rules import Entry, Finding, Folder, Row
+from covey.core.merging.tree_rules import Entry, Finding, Folder
 from covey.errors import ToolFailed
 from covey.git import objects
 from covey.git.candidates import chain_inputs
 from covey.git.candidates.candidates import MERGE_TIMEOUT_S, resolve
-from covey.git.candidates.chain_inputs import BranchCommits
 from covey.git.project import Project
 from covey.git.run import first_of, git
 from covey.values import dataclass
@@ -48,6 +47,9 @@ class _New:
     forks: list[str] = field(default_factory=list)
     commits: dict[str, commit_rules.Read] = field(default_factory=dict)
     trees: dict[bytes, list[Entry] | None] = field(default_factory=dict)
+    """The entries of each folder that have to be looked at; None for one that is broken."""
+    plain: set[bytes] = field(default_factory=set)
+    """Folders in which no entry can be wrong or odd by itself."""
     folders: dict[bytes, Folder] = field(default_factory=dict)
     kinds: dict[bytes, str] = field(default_factory=dict)
     large: dict[bytes, int] = field(default_factory=dict)
@@ -120,9 +122,11 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
     if found is None:
         return False
     grown = [branch for branch in found if branch.own]
-    names = _new_objects(project, grown)
-    if names is None:
+    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
+    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
+    if differ is None:
         return False
+    names = {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
     new = _New(forks=[fork.name for branch in grown for fork in branch.forks])
     try:
         _sort(project, new, sorted(names))
@@ -132,15 +136,6 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
         return not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
     except ToolFailed:
         return False
-
-
-def _new_objects(project: Project, grown: Sequence[BranchCommits]) -> set[str] | None:
-    """Return the commits, folders and files that straight branches bring, None if that takes git's own list."""
-    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
-    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
-    if differ is None:
-        return None
-    return {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
 
 
 def _holds_each_once(root: bytes, new: _New) -> bool:
@@ -194,25 +189,16 @@ def _sort(project: Project, new: _New, names: Sequence[str]) -> None:
             new.commits[found.name] = commit_rules.read(found.name, content)
         else:
             own = bytes.fromhex(found.name)
-            new.trees[own], new.folders[own] = _opened(new, content, len(own))
-
-
-def _opened(new: _New, content: bytes, hash_bytes: int) -> tuple[list[Entry] | None, Folder]:
-    """Return the entries of a folder that have to be looked at, and what counts of it in others.
-
-    Of a plain one, which may hold thousands, these are the new ones.
-    """
-    plain = tree_rules.plain_rows(content, hash_bytes)
-    if plain is None:
-        entries = tree_rules.entries(content, hash_bytes)
-        return entries, _folder([(each.mode.lstrip(b"0"), each.name, each.hash) for each in entries or ()])
-    return [Entry(*row) for row in plain if row[2] in new.kinds], _folder(plain)
-
-
-def _folder(rows: Sequence[Row]) -> Folder:
-    folders = tuple((name, own) for mode, name, own in rows if mode == tree_rules.FOLDER)
-    longest = max((len(name) for mode, name, _ in rows if mode != tree_rules.FOLDER), default=0)
-    return Folder(folders, len(rows) - len(folders), longest)
+            rows = tree_rules.plain_rows(content, len(own))
+            if rows is None:
+                entries = new.trees[own] = tree_rules.entries(content, len(own))
+                rows = [(each.mode.lstrip(b"0"), each.name, each.hash) for each in entries or ()]
+            else:  # it may hold thousands: only the new ones are looked at
+                new.plain.add(own)
+                new.trees[own] = [Entry(*row) for row in rows if row[2] in new.kinds]
+            folders = tuple((name, inner) for mode, name, inner in rows if mode == tree_rules.FOLDER)
+            longest = max((len(name) for mode, name, _ in rows if mode != tree_rules.FOLDER), default=0)
+            new.folders[own] = Folder(folders, len(rows) - len(folders), longest)
 
 
 def _findings(project: Project, base: str, new: _New, tip: str) -> Iterator[Finding]:
@@ -230,7 +216,8 @@ def _findings(project: Project, base: str, new: _New, tip: str) -> Iterator[Find
         for finding in _walk(new, root, seen, is_tip=number == 0):
             if number == 0 or not finding.is_odd:
                 yield finding
-    yield from _settings(project, base, new)
+    if new.settings:
+        yield from _settings(project, base, new)
 
 
 def _settings(project: Project, base: str, new: _New) -> Iterator[Finding]:
@@ -281,14 +268,16 @@ def _walk(new: _New, root: bytes, seen: set[bytes], *, is_tip: bool) -> Iterator
         if entries is None:
             yield Finding(f"the folder {tree_rules.shown(path or b'.')} is broken")
             continue
-        yield from tree_rules.check(entries, path)
+        is_plain = tree in new.plain
+        if not is_plain:
+            yield from tree_rules.check(entries, path)
         for each in entries:
             if each.is_folder:
                 pending.append((each.hash, path + each.name + b"/"))
             elif each.hash in new.large:
                 large = size(new.large[each.hash])
                 yield Finding(f"{tree_rules.shown(path + each.name)} has {large}", is_odd=True)
-            elif tree_rules.is_modules(each) or (is_tip and tree_rules.is_attributes(each)):
+            elif not is_plain and (tree_rules.is_modules(each) or (is_tip and tree_rules.is_attributes(each))):
                 new.settings[path + each.name] = each
             kind = "tree" if each.is_folder else "blob"
             if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", kind):
