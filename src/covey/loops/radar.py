@@ -128,7 +128,8 @@ class Radar:
         if moved or heard:
             await self._look(self._tips)
         self._looked = now
-        await self._cool(now)
+        if self._hot:
+            await self._cool(now)
 
     # Comparing
 
@@ -147,7 +148,9 @@ class Radar:
         if fresh or wanted:
             judged, writes = await self.runtime.in_git_thread(lambda: self._compare(sight, main, fresh, wanted))
         judged += _ended(sight)
-        await self._write([each for each in judged if _is_news(seen, each)], writes)
+        news = [each for each in judged if _is_news(seen, each)]
+        if news or writes:
+            await self._write(news, writes)
         self._judged = {name: tips.branches[name] for name in members}
         self._main = main
         self._rejected -= rejected

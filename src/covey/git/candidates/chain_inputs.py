@@ -12,7 +12,6 @@ import heapq
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from covey import files
@@ -29,7 +28,7 @@ _DATE = re.compile(r"[0-9]{1,18} [+-][0-9]{4}")
 _FIELDS = ["%m", "%H", "%T", "%P", "%an", "%ae", "%ad", "%B"]
 MAX_KEPT_COMMITS = 1000
 """Commits up to which the last answer is kept: what joins is looked at, and then built, from the same ones."""
-_last: dict[tuple[object, ...], list[Commit]] = {}
+_last: dict[tuple[object, ...], dict[str, Commit]] = {}
 _differences: dict[tuple[Path, str, str], list[Change]] = {}
 """In which paths trees differ that were compared of late: what joins is compared, and then built, with the same."""
 MAX_READ_HERE = 4
@@ -133,8 +132,23 @@ def resolve_all(
 
 
 def works(project: Project, base: str, tips: Sequence[str]) -> tuple[dict[str, BranchCommits], dict[str, Commit]]:
-    """Return what each tip adds to `base`, and every commit that was read, in one process."""
-    graph = {commit.name: commit for commit in _commits(project, base, tips)}
+    """Return what each tip adds to `base`, and every commit that was read, in one process, parents before children.
+
+    Commits do not change: who asks the same again gets the same, unless the repository got more history meanwhile.
+    """
+    shallow = files.status(project.common / "shallow", follow=True)  # written anew with more, or less, of the history
+    key = (project.common, shallow and shallow.st_mtime_ns, base, *tips)
+    graph = _last.get(key)
+    if graph is None:
+        straight = branches(project, base, tips)
+        if straight is None:
+            found = read_commits(project, base, tips)
+        else:
+            found = [commit for branch in straight if branch.own for commit in (*branch.forks, *branch.own)]
+        graph = {commit.name: commit for commit in found}
+        if len(graph) <= MAX_KEPT_COMMITS and all(objects.FULL.fullmatch(name) for name in (base, *tips)):
+            _last.clear()
+            _last[key] = graph
     return {tip: commits_of(tip, graph) for tip in tips}, graph
 
 
@@ -152,27 +166,6 @@ def commits_of(tip: str, graph: dict[str, Commit]) -> BranchCommits:
             pending += graph[name].parents
     known = tuple(graph[name] for name in sorted(forks) if name in graph)
     return BranchCommits(tip, tuple(commit for commit in graph.values() if commit.name in own), known if own else ())
-
-
-def _commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
-    """Return the commits that base lacks, parents before children, and those where they left it.
-
-    Commits do not change: who asks the same again gets the same, unless the repository got more history meanwhile.
-    """
-    shallow = files.status(project.common / "shallow", follow=True)  # written anew with more, or less, of the history
-    key = (project.common, shallow and shallow.st_mtime_ns, base, *tips)
-    found = _last.get(key)
-    if found is None:
-        straight = branches(project, base, tips)
-        if straight is None:
-            found = read_commits(project, base, tips)
-        else:
-            each_way = ((*branch.forks, *branch.own) for branch in straight if branch.own)
-            found = list({commit.name: commit for commit in chain.from_iterable(each_way)}.values())
-        if len(found) <= MAX_KEPT_COMMITS and all(objects.FULL.fullmatch(name) for name in (base, *tips)):
-            _last.clear()
-            _last[key] = found
-    return found
 
 
 def read_commits(project: Project, base: str, tips: Sequence[str]) -> list[Commit]:
@@ -249,23 +242,20 @@ def _where_it_left(project: Project, base: str, way: dict[str, int]) -> int:
 def _commit(project: Project, name: str) -> tuple[Commit, int]:
     known = _read.get((project.common, name))
     if known is None:
-        known = _parsed(name, _content(project, name, "commit"))
+        content = _content(project, name, "commit")
+        found = _PLAIN_COMMIT.fullmatch(content)
+        if found is None or b"\0" in content or any(line.startswith(_ODD) for line in found["more"].split(b"\n")):
+            raise _LeaveToGit
+        who, email, date, message = (
+            found[part].decode("utf-8", "surrogateescape") for part in ("name", "email", "date", "message")
+        )
+        tree, parents = found["tree"].decode(), tuple(found["parents"].decode().split()[1::2])
+        known = Commit(name, tree, parents, Author(who, email, date), message, False), int(found["at"])
         if len(_read) >= MAX_REMEMBERED_COMMITS:
             _read.clear()
         if len(known[0].message) <= MAX_REMEMBERED_CHARS:
             _read[project.common, name] = known
     return known
-
-
-def _parsed(name: str, content: bytes) -> tuple[Commit, int]:
-    found = _PLAIN_COMMIT.fullmatch(content)
-    if found is None or b"\0" in content or any(line.startswith(_ODD) for line in found["more"].split(b"\n")):
-        raise _LeaveToGit
-    who, email, date, message = (
-        found[part].decode("utf-8", "surrogateescape") for part in ("name", "email", "date", "message")
-    )
-    parents = tuple(found["parents"].decode().split()[1::2])
-    return Commit(name, found["tree"].decode(), parents, Author(who, email, date), message, False), int(found["at"])
 
 
 def _content(project: Project, name: str, kind: str) -> bytes:

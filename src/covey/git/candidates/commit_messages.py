@@ -38,8 +38,9 @@ def with_trailers(message: str, trailers: Iterable[Trailer]) -> str:
 
 
 def _joined(text: str, trailers: Iterable[Trailer]) -> str:
-    wanted = _once((key, " ".join(value.split())) for key, value in trailers)
-    lines = [f"{key}: {value}" for key, value in wanted if value]
+    said = [(key, " ".join(value.split())) for key, value in trailers]
+    wanted = {(key.casefold(), value): key for key, value in reversed(said)}  # each once, and where it was said last
+    lines = [f"{key}: {value}" for (_, value), key in reversed(wanted.items()) if value]
     return "\n\n".join(part for part in (text, "\n".join(lines)) if part) + "\n"
 
 
@@ -135,10 +136,6 @@ def _split(message: str) -> tuple[str, list[Trailer]]:
         else:
             return text, []
     return text[: breaks[-1].start()].rstrip(), found
-
-
-def _once(trailers: Iterable[Trailer]) -> list[Trailer]:
-    return list({(key.casefold(), value): (key, value) for key, value in reversed(list(trailers))}.values())[::-1]
 
 
 def _one_per_person(trailers: Iterable[Trailer]) -> list[Trailer]:

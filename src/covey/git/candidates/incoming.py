@@ -18,6 +18,7 @@ from covey.errors import ToolFailed
 from covey.git import objects
 from covey.git.candidates import chain_inputs
 from covey.git.candidates.candidates import MERGE_TIMEOUT_S, resolve
+from covey.git.candidates.chain_inputs import BranchCommits
 from covey.git.project import Project
 from covey.git.run import first_of, git
 from covey.values import dataclass
@@ -122,11 +123,9 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
     if found is None:
         return False
     grown = [branch for branch in found if branch.own]
-    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
-    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
-    if differ is None:
+    names = _new_objects(project, grown)
+    if names is None:
         return False
-    names = {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
     new = _New(forks=[fork.name for branch in grown for fork in branch.forks])
     try:
         _sort(project, new, sorted(names))
@@ -136,6 +135,15 @@ def _are_fine(project: Project, base: str, tips: Sequence[str]) -> bool:
         return not any(finding for tip in last for finding in _findings(project, base, new, tip.name))
     except ToolFailed:
         return False
+
+
+def _new_objects(project: Project, grown: Sequence[BranchCommits]) -> set[str] | None:
+    """Return the commits, folders and files that straight branches bring, None if that takes git's own list."""
+    steps = [pair for branch in grown for pair in pairwise((*branch.forks, *branch.own))]
+    differ = chain_inputs.differences(project, dict.fromkeys((before.tree, after.tree) for before, after in steps))
+    if differ is None:
+        return None
+    return {after.name for _, after in steps} | {name.hex() for each in differ.values() for name in each.new}
 
 
 def _holds_each_once(root: bytes, new: _New) -> bool:
@@ -268,22 +276,25 @@ def _walk(new: _New, root: bytes, seen: set[bytes], *, is_tip: bool) -> Iterator
         if entries is None:
             yield Finding(f"the folder {tree_rules.shown(path or b'.')} is broken")
             continue
-        is_plain = tree in new.plain
-        if not is_plain:
+        if tree not in new.plain:
             yield from tree_rules.check(entries, path)
+            new.settings |= {path + each.name: each for each in entries if _is_setting(each, is_tip=is_tip)}
         for each in entries:
             if each.is_folder:
                 pending.append((each.hash, path + each.name + b"/"))
             elif each.hash in new.large:
                 large = size(new.large[each.hash])
                 yield Finding(f"{tree_rules.shown(path + each.name)} has {large}", is_odd=True)
-            elif not is_plain and (tree_rules.is_modules(each) or (is_tip and tree_rules.is_attributes(each))):
-                new.settings[path + each.name] = each
             kind = "tree" if each.is_folder else "blob"
             if each.mode != tree_rules.MODULE and new.kinds.get(each.hash, "") not in ("", kind):
                 yield Finding(
                     f"{tree_rules.shown(path + each.name)} is not what its folder says: {new.kinds[each.hash]}"
                 )
+
+
+def _is_setting(entry: Entry, *, is_tip: bool) -> bool:
+    """Say whether git is told of submodules by a file, or how to check out what lands."""
+    return tree_rules.is_modules(entry) or (is_tip and tree_rules.is_attributes(entry))
 
 
 def _without_old(project: Project, base: str, new: _New, found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -94,7 +94,7 @@ class Blocked:
     said: str = ""
 
 
-class Hold:
+class Hold(contextlib.AbstractContextManager["Hold"]):
     """The lock on a checkout's index: while it is held, git starts no other change of that checkout."""
 
     def __init__(self, checkout: Checkout, file: int, intent: Intent, interrupted: bool) -> None:
@@ -103,9 +103,8 @@ class Hold:
         self.interrupted = interrupted
         self.broken = False
         self._file = file
-
-    def __enter__(self) -> Hold:
-        return self
+        own = named_env(checkout.folder, checkout.path)
+        self._env = {**COMMITTER, **settings(LOCK_SETTINGS), **NO_PROMPT, **own}
 
     def __exit__(self, *_: object) -> None:
         """Give the lock back; a move that broke in the middle leaves its mark, so that the next one finishes it."""
@@ -119,7 +118,7 @@ class Hold:
 
     def git(self, *words: str, index: str = "", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run git in the checkout; the lock counts as held until it has ended, even when we die before it."""
-        env = self._env() | ({"GIT_INDEX_FILE": str(self.checkout.folder / index)} if index else {})
+        env = self._env | ({"GIT_INDEX_FILE": str(self.checkout.folder / index)} if index else {})
         keep = (self._file,)
         return try_git(*words, at=self.checkout.path, stdin=stdin, env=env, patience=FORWARD_TIMEOUT_S, keep=keep)
 
@@ -131,16 +130,12 @@ class Hold:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(self.checkout.path, self._env()),
+            env=environment(self.checkout.path, self._env),
             pass_fds=(self._file,),
         )
 
-    def _env(self) -> dict[str, str]:
-        own = named_env(self.checkout.folder, self.checkout.path)
-        return {**COMMITTER, **settings(LOCK_SETTINGS), **NO_PROMPT, **own}
 
-
-class Move:
+class Move(contextlib.AbstractContextManager["Move"]):
     """A branch that is about to move: prepared, nobody else can move it or the HEAD that stands for it."""
 
     def __init__(self, hold: Hold) -> None:
@@ -153,9 +148,6 @@ class Move:
         order = Order(f"refs/heads/{intent.main}", intent.commit, intent.expected)
         self.prepared = self._ask(f"start\n{order.words()}prepare\n", b"prepare: ok\n")
         self.took = time.monotonic() - began
-
-    def __enter__(self) -> Move:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Let go of the branch: what was not committed has not happened."""
@@ -206,13 +198,26 @@ def take(checkout: Checkout, intent: Intent | None, patience: float) -> Hold | N
 def carry(hold: Hold) -> Blocked | None:
     """Bring files and index from the one commit to the other; when something blocks that, leave both as they were."""
     try:
-        blocked = _carry(hold)
-        if blocked is not None:
-            undo(hold)
+        changes = _changes(hold)
+        _copy_index(hold, PRIVATE_INDEX)
+        is_doubtful = hold.interrupted or any(_is_suspicious(hold, change) for change in changes)
+        blocked = None
+        for is_surveyed in (is_doubtful, True):
+            blocked = _make_way(hold, changes) if is_surveyed else None
+            if blocked is not None:
+                break
+            # What a fast-forward does to files and index: git refuses before it writes.
+            words = ("read-tree", "-m", "-u", hold.intent.expected, hold.intent.commit)
+            done = hold.git(*words, index=PRIVATE_INDEX)
+            if done.returncode == 0:
+                os.replace(hold.checkout.folder / PRIVATE_INDEX, hold.checkout.folder / "index")
+                return None
+            blocked = Blocked((), complaint(done))
+        undo(hold)
+        return blocked
     except BaseException:
         hold.broken = True
         raise
-    return blocked
 
 
 def undo(hold: Hold) -> None:
@@ -432,30 +437,6 @@ def _is_at_rest(checkout: Checkout, waited: float) -> bool:
     if is_fresh and (moves is None or moves.st_mtime_ns < written):
         return False
     return waited > FOREIGN_GIT_WAIT_S or not foreign_git.at_work([checkout.path])
-
-
-def _carry(hold: Hold) -> Blocked | None:
-    changes = _changes(hold)
-    _copy_index(hold, PRIVATE_INDEX)
-    if hold.interrupted or any(_is_suspicious(hold, change) for change in changes):
-        blocked = _make_way(hold, changes)
-        if blocked is not None:
-            return blocked
-    done = _read_tree(hold)
-    if done.returncode != 0:
-        blocked = _make_way(hold, changes)
-        if blocked is not None:
-            return blocked
-        done = _read_tree(hold)
-        if done.returncode != 0:
-            return Blocked((), complaint(done))
-    os.replace(hold.checkout.folder / PRIVATE_INDEX, hold.checkout.folder / "index")
-    return None
-
-
-def _read_tree(hold: Hold) -> subprocess.CompletedProcess[bytes]:
-    """Let git do what a fast-forward does to files and index; it refuses before it writes."""
-    return hold.git("read-tree", "-m", "-u", hold.intent.expected, hold.intent.commit, index=PRIVATE_INDEX)
 
 
 def _copy_index(hold: Hold, name: str) -> None:

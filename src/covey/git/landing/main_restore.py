@@ -75,22 +75,21 @@ def moved_unnoted(project: Project, branch: str, known: str | None = None) -> st
 
     What is `known` is not returned again.
     """
-    at = _unnoted(project, branch)
-    if at is None or at == known:
-        return None
-    time.sleep(NOTED_WITHIN_S)  # git notes a move before it makes it
-    if _unnoted(project, branch) != at:
+    name, before = f"refs/heads/{branch}", None
+    while True:
+        moves = refs.reflog(project, name)
+        at = None if not moves or refs.twist(project, name) else refs.value(project, name)
+        if at is None or at in (moves[-1].new, known):
+            return None
+        if before is not None:
+            break
+        before = at
+        time.sleep(NOTED_WITHIN_S)  # git notes a move before it makes it
+    if at != before:
         return None
     words = ("config", "--type=bool", "--default=true", "core.logAllRefUpdates")
     # With reflogs off, other programs than git leave an old one as it is.
     return at if try_git(*words, at=project.common).stdout != b"false\n" else None
-
-
-def _unnoted(project: Project, branch: str) -> str | None:
-    name = f"refs/heads/{branch}"
-    moves = refs.reflog(project, name)
-    at = None if not moves or refs.twist(project, name) else refs.value(project, name)
-    return at if at is not None and moves[-1].new != at else None
 
 
 def is_touched(project: Project, branch: str) -> bool:

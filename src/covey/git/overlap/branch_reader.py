@@ -13,8 +13,7 @@ from covey.core import overlaps
 from covey.core.overlaps import Hunk
 from covey.errors import ToolFailed
 from covey.git.candidates import chain_inputs
-from covey.git.candidates.candidates import Entry, read_merge, readable
-from covey.git.candidates.chain_inputs import BranchCommits
+from covey.git.candidates.candidates import read_merge, readable
 from covey.git.identity import BIG_FILE, PLAIN_DIFF
 from covey.git.project import Project
 from covey.git.run import complaint, git, try_git, without_unreadable
@@ -73,29 +72,30 @@ class BranchChanges:
 def looks(project: Project, main: str, wanted: Sequence[str]) -> dict[str, BranchChanges]:
     """Look at branches, in two processes for all; one more for each that has merged main."""
     works, graph = chain_inputs.works(project, main, wanted)
-    bases = {tip: _base_tree(project, main, work) for tip, work in works.items() if work.own}
+    bases = {
+        tip: _shared_tree(project, main, tip) if work.fork is None else work.fork.tree
+        for tip, work in works.items()
+        if work.own
+    }
     trees = {tip: (base, graph[tip].tree) for tip, base in bases.items() if base is not None}
     differ = chain_inputs.changes(project, trees.values())
     files = {
-        tip: {each.path: FileChange(_content(each.old), _content(each.new)) for each in differ[pair]}
+        tip: {
+            each.path: FileChange(*("" if side is None else side[1].decode() for side in (each.old, each.new)))
+            for each in differ[pair]
+        }
         for tip, pair in trees.items()
     }
     return {tip: BranchChanges(tip, trees.get(tip), work.names, files.get(tip, {})) for tip, work in works.items()}
 
 
-def _base_tree(project: Project, main: str, work: BranchCommits) -> str | None:
+def _shared_tree(project: Project, main: str, tip: str) -> str | None:
     """Return the tree that a branch has in common with main, None if it has nothing to do with it."""
-    if work.fork is not None:
-        return work.fork.tree
-    asked = try_git("merge-base", main, work.tip, at=project.common, patience=READ_TIMEOUT_S)
+    asked = try_git("merge-base", main, tip, at=project.common, patience=READ_TIMEOUT_S)
     if asked.returncode > 1:
         raise ToolFailed(f"git merge-base failed: {complaint(asked)}.")
     base = asked.stdout.decode().strip()
     return git("rev-parse", f"{base}^{{tree}}", at=project.common).decode().strip() if base else None
-
-
-def _content(entry: Entry | None) -> str:
-    return "" if entry is None else entry[1].decode()
 
 
 def hunks(

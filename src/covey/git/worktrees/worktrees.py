@@ -216,8 +216,11 @@ class Worktrees(WorktreeFiles):
                 raise ToolFailed(f"The branch {branch} could not be deleted: {complaint(done)}.")
             return done.returncode == 0
 
-    def unlock_refs(self) -> None:
-        """Remove the locks that a killed git left on branches that are gone, and on the packed refs: none could go."""
+    def unlock_refs(self) -> dict[str, str]:
+        """Remove the locks that a killed git left on branches that are gone, and on the packed refs: none could go.
+
+        Return the commit of every branch of a session.
+        """
         heads, tips = self.project.common / "refs" / "heads", self.tips()
         with contextlib.suppress(FileNotFoundError):  # git removes a folder of branches with the last of them
             for lock in (heads / TASK_BRANCHES).rglob("*.lock"):
@@ -227,6 +230,7 @@ class Worktrees(WorktreeFiles):
         # A git that packs many refs does not touch its lock for long; then it runs somewhere in here.
         if packed.exists() and not foreign_git.are_in((self.project.root, self.project.common, self.folder)):
             clear_left_behind(packed)
+        return tips
 
     def drop_empty_branch(self, branch: str, base: str) -> bool:
         """Delete a session's branch if it has nothing that `base` lacks, and say whether it did."""

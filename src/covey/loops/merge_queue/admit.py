@@ -67,7 +67,14 @@ class Admission:
             raise RestartQueue("the remote has moved on")
         alone = [requests.only(each.merge.id) for each in requests.fresh] if self.blame.suspects else [requests]
         for each in alone:
-            await self._admit_together(epoch, each)
+            with self.blame.handling(tuple(one.merge.id for one in each.fresh)):
+                config = self.runtime.app.context.config
+                is_apart = config.target != config.project.main
+                may_join = await self._take_main_first(config, epoch, each) if is_apart else each
+                if len(may_join.fresh) < len(each.fresh):
+                    self.is_reordered = True
+                if may_join.fresh:
+                    await self._inspect_and_join(epoch, may_join)
 
     async def _requests(
         self, inside: Collection[str], again: Collection[str] = (), *, is_reordered: bool = False
@@ -76,17 +83,6 @@ class Admission:
         return await self.runtime.read(
             lambda call: inspect.find(call, config, inside, decided, again, is_reordered=is_reordered)
         )
-
-    async def _admit_together(self, epoch: Epoch, requests: JoinRequests) -> None:
-        """Let merges join that are inspected together."""
-        with self.blame.handling(tuple(each.merge.id for each in requests.fresh)):
-            config = self.runtime.app.context.config
-            is_apart = config.target != config.project.main
-            may_join = await self._take_main_first(config, epoch, requests) if is_apart else requests
-            if len(may_join.fresh) < len(requests.fresh):
-                self.is_reordered = True
-            if may_join.fresh:
-                await self._inspect_and_join(epoch, may_join)
 
     async def _inspect_and_join(self, epoch: Epoch, requests: JoinRequests) -> None:
         """Let all join together that may; of those that the train knows only what is new is written."""

@@ -176,7 +176,8 @@ def inspect(
     fits = [each for each in findings if each.fits]
     seen = inspector.look(project, base, [each.commit for each in fits])
     for each in fits:
-        _judge_content(each, seen[each.commit])
+        if seen[each.commit]:
+            _judge_content(each, seen[each.commit])
     fits = [each for each in fits if each.fits]
     try:
         works = _read(project, base, fits)

@@ -233,6 +233,8 @@ class MainBranch:
         outcome = await self._whole(move)
         if isinstance(outcome, Landed):
             self._told = ""
+            if self._looked_at == at.main:  # what was there is below what has landed
+                self._looked_at = commit
         elif isinstance(outcome, Waits):
             await self._wait(outcome)
         elif is_frozen:
@@ -358,8 +360,7 @@ class MainBranch:
         """Delete every branch of a task that stands where its work was when that landed; one in use has to wait."""
         if not self._untidy:
             return
-        await self.runtime.in_git_thread(self.runtime.worktrees.unlock_refs)
-        tips = await self.runtime.in_git_thread(self.runtime.worktrees.tips)
+        tips = await self.runtime.in_git_thread(self.runtime.worktrees.unlock_refs)
 
         def ended(call: Call) -> dict[str, str]:
             found = {branch: call.tx.last_merge(branch.removeprefix(TASK_BRANCHES)) for branch in tips}

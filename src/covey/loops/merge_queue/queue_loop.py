@@ -183,7 +183,10 @@ class Queue:
             return False
         at = await self._carry_out(epoch, is_frozen=holds.is_frozen)
         await self._follow_main(epoch, at or await self.main.look(), is_frozen=holds.is_frozen)
-        if await self._cannot_test():
+        if self.train.state.halted:
+            self.runtime.app.context.gate.is_broken = True
+            return False
+        if self.broken.was_found and await self.broken.holds_queue():
             return False
         await self.admission.admit(epoch)
         self.train.take_test_requests()
@@ -198,7 +201,8 @@ class Queue:
 
     def is_idle(self) -> bool:
         """Say whether nothing is under way or wanted."""
-        return self.train.is_idle() and not self.gate_runs.running
+        train = self.train
+        return not (train.todo or train.wanted or train.state.changes or train.state.running or self.gate_runs.running)
 
     def _is_outdated(self, epoch: Epoch) -> bool:
         """Say whether an epoch has to end, since it depends on what is no longer so."""
@@ -370,13 +374,6 @@ class Queue:
             await self.main.follow(at)
         if self.train.state.halted and await self.main.newest(at) not in (at.head, epoch.base):
             raise RestartQueue("the remote has moved on")
-
-    async def _cannot_test(self) -> bool:
-        """Say whether nothing can be tested: main is red, or the gate cannot be run."""
-        if self.train.state.halted:
-            self.runtime.app.context.gate.is_broken = True
-            return True
-        return self.broken.was_found and await self.broken.holds_queue()
 
     async def _rest(self) -> None:
         """Do what has to be done when nothing more can be tested now."""

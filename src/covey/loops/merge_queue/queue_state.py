@@ -103,10 +103,6 @@ class FollowedTrain:
             self.gate_of[change.row.test] = change.row.id
         self.todo += actions
 
-    def is_idle(self) -> bool:
-        """Say whether nothing is in the train and nothing is left to do for it."""
-        return not (self.todo or self.wanted or self.state.changes or self.state.running)
-
     def decided(self) -> set[str]:
         """Return the merges that are about to land or to be sent back."""
         landing = (each for action in self.todo if isinstance(action, Land) for each in action.changes)

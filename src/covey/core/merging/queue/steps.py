@@ -177,7 +177,9 @@ class _Train:
             results=tuple(result for result in results if result is not None),
             rate=rate,
         )
-        self._cancel(n for n, test in running.items() if not test.changes)
+        empty = [n for n, test in running.items() if not test.changes]
+        if empty:
+            self._cancel(empty)
 
     def _reject_one(self) -> bool:
         state = self.state
