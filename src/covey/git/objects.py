@@ -87,37 +87,36 @@ class _Reader:
 
     def ask(self, verb: bytes, names: Sequence[bytes], patience: float) -> list[tuple[Info, bytes] | None]:
         """Return an answer for each name, in their order; None for one that git does not know."""
-        try:
-            return list(self._answers(verb, names, patience))
-        except BaseException:  # whoever cuts an answer short must not leave the rest of it to the next
-            self.close()
-            raise
-
-    def _answers(self, verb: bytes, names: Sequence[bytes], patience: float) -> Iterator[tuple[Info, bytes] | None]:
         deadline = time.monotonic() + patience
         asked = memoryview(b"".join(b"%s %s\n" % (verb, name) for name in names))
         buffer, at = bytearray(), 0
-        for _ in names:
-            end = -1
-            while (end := buffer.find(b"\n", at)) < 0:
-                asked = self._exchange(asked, buffer, deadline)
-            found = _FOUND.fullmatch(buffer, at, end)
-            at = end + 1
-            if found is None:
-                yield None
-                continue
-            info = Info(found[1].decode(), found[2].decode(), int(found[3]))
-            content = b""
-            if verb == b"contents":
-                while len(buffer) < at + info.size + 1:
+        answers: list[tuple[Info, bytes] | None] = []
+        try:
+            for _ in names:
+                end = -1
+                while (end := buffer.find(b"\n", at)) < 0:
                     asked = self._exchange(asked, buffer, deadline)
-                content = bytes(memoryview(buffer)[at : at + info.size])
-                at += info.size + 1
-            yield info, content
-            if at > CHUNK_BYTES:
-                del buffer[:at]
-                at = 0
+                found = _FOUND.fullmatch(buffer, at, end)
+                at = end + 1
+                if found is None:
+                    answers.append(None)
+                    continue
+                info = Info(found[1].decode(), found[2].decode(), int(found[3]))
+                content = b""
+                if verb == b"contents":
+                    while len(buffer) < at + info.size + 1:
+                        asked = self._exchange(asked, buffer, deadline)
+                    content = bytes(memoryview(buffer)[at : at + info.size])
+                    at += info.size + 1
+                answers.append((info, content))
+                if at > CHUNK_BYTES:
+                    del buffer[:at]
+                    at = 0
+        except BaseException:  # whoever cuts an answer short must not leave the rest of it to the next
+            self.close()
+            raise
         self.used = time.monotonic()
+        return answers
 
     def _exchange(self, asked: memoryview, buffer: bytearray, deadline: float) -> memoryview:
         """Write what git takes and read what it has; return what is still to be asked."""

@@ -147,7 +147,8 @@ class Radar:
         writes: dict[str, list[Write]] = {}
         if fresh or wanted:
             judged, writes = await self.runtime.in_git_thread(lambda: self._compare(sight, main, fresh, wanted))
-        judged += _ended(sight)
+        if seen.overlaps:
+            judged += _ended(sight)
         news = [each for each in judged if _is_news(seen, each)]
         if news or writes:
             await self._write(news, writes)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.git.guard.guard import write_guard
+from covey.git.guard.guard import session_env, write_guard
 from covey.git.project import Project, find
 from covey.git.worktrees.worktrees import Worktrees, default_folder
 from tests.worlds.repositories import commit_files, git_out, make_repository, user_env
@@ -33,7 +33,7 @@ class Session:
         self.path = self.worktrees.path(name)
         self.guard = write_guard(self.project, self.project.state / "guard")
         own = {key: value for key, value in user_env().items() if not key.startswith(("GIT_AUTHOR", "GIT_COMMITTER"))}
-        self.env = {**own, **self.worktrees.session_env(name, self.guard)}
+        self.env = {**own, **session_env(self.project, name, self.guard, self.path)}
 
     def git(self, *words: str, at: Path | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -43,7 +43,7 @@ def look(call: Call, also: Iterable[Merge] = ()) -> QueueView:
     found = tx.open_merges()
     tasks = tx.tasks_named([merge.task for merge in (*found, *also)])
     line = {merge.id: _change(merge, tasks) for merge in found if merge.state is not MergeState.REVIEW}
-    named = {name for merge in (*found, *also) for name in (*merge.needs, *merge.against)}
+    named = {name for merge in (*found, *also) for name in (*merge.needs, *merge.against)} - {each.id for each in found}
     return QueueView(
         places={each.id: place for place, each in enumerate(train.in_line(train.TrainState(changes=line)), 1)},
         open={merge.id: merge for merge in found},
@@ -55,7 +55,7 @@ def look(call: Call, also: Iterable[Merge] = ()) -> QueueView:
         broken=_broken(found),
         never_passed=bool(tx.standing().halted) and not tx.has_worked(digest(call.context.config)),
         stuck=_stuck(call) if found else None,
-        named=tx.merges_named(named - {merge.id for merge in found}),
+        named=tx.merges_named(named) if named else {},
     )
 
 

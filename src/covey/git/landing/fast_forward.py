@@ -319,7 +319,10 @@ def _open_mark(folder: Path, *, create: bool) -> int | None:
             if not os.path.lexists(folder / MARK_FILE) or not trash.remove(folder / MARK_FILE):
                 raise Unavailable(f"{folder} cannot be written: {error.strerror}.") from error
             continue
-        if not _is_plain(folder, file):
+        found = os.fstat(file)
+        # With another name than the mark's and the lock's, to write it would write somebody's file.
+        is_alone = found.st_nlink <= 1 or _is_ours(folder / "index.lock", file)
+        if not stat.S_ISREG(found.st_mode) or not is_alone:
             os.close(file)
             (folder / MARK_FILE).unlink(missing_ok=True)
             continue
@@ -332,12 +335,6 @@ def _open_mark(folder: Path, *, create: bool) -> int | None:
             return file
         os.close(file)  # Its last holder removed it between our opening and locking it.
     return None
-
-
-def _is_plain(folder: Path, file: int) -> bool:
-    """Say whether a file has no other name than the mark's and the lock's: to write it would write somebody's file."""
-    found = os.fstat(file)
-    return stat.S_ISREG(found.st_mode) and (found.st_nlink <= 1 or _is_ours(folder / "index.lock", file))
 
 
 def _is_ours(path: Path, file: int) -> bool:

@@ -16,7 +16,6 @@ from pathlib import Path
 from covey import files, trash
 from covey.errors import Invalid, Refused, ToolFailed
 from covey.git import refs
-from covey.git.guard.guard import session_env
 from covey.git.identity import HEADS, TASK_BRANCHES
 from covey.git.locks import clear_left_behind, held
 from covey.git.project import Project
@@ -111,10 +110,6 @@ class Worktrees(WorktreeFiles):
             entry = self.git_dir(name) if self.ours(name) is not None else None
             if entry is not None:
                 self._detach(entry)
-
-    def session_env(self, name: str, guard: Path) -> dict[str, str]:
-        """Return the environment with which a session's git is its own, and keeps its hands off what all share."""
-        return session_env(self.project, name, guard, self.path(name))
 
     # The merge queue
 

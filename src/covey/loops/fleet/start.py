@@ -19,7 +19,7 @@ from covey.core.merging.merges import MergeState
 from covey.core.people.alerts import AlertKind
 from covey.errors import CoveyError, DidNotRun, Refused, ToolFailed
 from covey.git.candidates import candidates
-from covey.git.guard.guard import write_guard
+from covey.git.guard.guard import session_env, write_guard
 from covey.git.landing import main_restore
 from covey.git.rescue.rescue import Rescued
 from covey.git.rescue.rescue import show as show_rescue
@@ -94,7 +94,7 @@ class Starter:
             rescued = self._make_anew(work, str(error)) or rescued
             head, goes_on = self._check_out(work, base)
         guard = write_guard(runtime.project, runtime.project.hooks, config.target)
-        git = runtime.worktrees.session_env(run.session, guard)
+        git = session_env(runtime.project, run.session, guard, runtime.worktrees.path(run.session))
         brief = replace(work.brief, kept=head != base, left=self._left(work, is_there=goes_on))
         runtime.runner.start(run.id, run_launch.launch(runtime, replace(work, brief=brief), git))
         return base, head, rescued

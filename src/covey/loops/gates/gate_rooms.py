@@ -44,7 +44,11 @@ def make(
     own = Path(place)
     shutil.copytree(entry, own / "entry", symlinks=True)
     gate_view.borrow_objects(Path(common) / "objects", own)
-    _write_settings(said, Path(common), own)
+    # git's settings as a gate may see them: the repository's without credentials, and who the person is.
+    (own / "home" / ".cache").mkdir(mode=0o700, parents=True)  # Most tools keep something there.
+    lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, value in said.person]
+    (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8", errors="replace")
+    (own / "config").write_text(gate_view.settings(Path(common)), encoding="utf-8", errors="surrogateescape")
     home, caches = env.get("HOME", ""), tools.caches(env)
     layers: tuple[Layer, ...] = ()
     if layered:
@@ -131,14 +135,6 @@ def _layer(own: Path, name: str, place: str, lower: tuple[str, ...], secrets: tu
         shutil.copymode(place, folder / UPPER)
     absent = tuple(os.path.relpath(each, place) for each in secrets if tools.is_in(each, place))
     return Layer(place, lower, str(folder / UPPER), str(folder / "work"), absent)
-
-
-def _write_settings(said: Settings, common: Path, own: Path) -> None:
-    """Write git's settings as a gate may see them: the repository's without credentials, and who the person is."""
-    (own / "home" / ".cache").mkdir(mode=0o700, parents=True)  # Most tools keep something there.
-    lines = [f"[{key.split('.')[0]}]\n\t{key.split('.')[1]} = {json.dumps(value)}\n" for key, value in said.person]
-    (own / "home" / ".gitconfig").write_text("".join(lines), encoding="utf-8", errors="replace")
-    (own / "config").write_text(gate_view.settings(common), encoding="utf-8", errors="surrogateescape")
 
 
 def limits(trouble: str | None) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from covey.core.merging.gate_slots import MAX_GATES_AVERAGED, load, slots
 from covey.core.texts import redact
 from covey.errors import Invalid, Unavailable
 from covey.git.guard import gate_view
-from covey.git.guard.guard import read_settings, write_guard
+from covey.git.guard.guard import read_settings, session_env, write_guard
 from covey.loops.gates import gate_rooms, warm_folders
 from covey.loops.gates.gate_outcomes import (
     CANNOT_RUN_CODES,
@@ -254,7 +254,7 @@ class Gates:
     def _start(self, test: GateUnderWay, check: Check) -> None:
         config, project = test.config, self.runtime.project
         guard = write_guard(project, project.hooks, config.target, test.said)
-        session = self.runtime.worktrees.session_env(f"{WORKTREE}{test.order.slot}", guard)
+        session = session_env(project, f"{WORKTREE}{test.order.slot}", guard, test.path)
         guarded = {name: value for name, value in session.items() if name.startswith("GIT_CONFIG_")}
         temporary = test.temporary if test.room is None else sandbox.TEMPORARY_FOLDERS[0]
         env = gate_rooms.environment(config) | guarded | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), temporary)

@@ -56,23 +56,18 @@ class BrokenGate:
     """Knows whether the gate can be run at all, and lets the queue wait while it cannot."""
 
     runtime: Runtime
-    _found: tuple[str, float] | None = None
-    """The checks that could not be run, and when to try them again."""
+    found: tuple[str, float] | None = None
+    """The checks that could not be run at some time, and when to try them again; None if nothing is known of such."""
     _breakage: Breakage | None = None
-
-    @property
-    def was_found(self) -> bool:
-        """The gate could not be run at some time, and nobody knows better yet."""
-        return self._found is not None
 
     def is_broken(self) -> bool:
         """Say whether the gate could not be run a moment ago, whatever was tested."""
-        return self._found is not None and self.runtime.awake() <= self._found[1]
+        return self.found is not None and self.runtime.awake() <= self.found[1]
 
     async def wait_for_repair(self, broken: Breakage, config: Config) -> None:
         """Let the whole queue wait until the settings name a gate that can be run, and tell a person once."""
-        was_told = self._found is not None and self._found[0] == digest(config)
-        self._found, self._breakage = (digest(config), self.runtime.awake() + RETRY_AFTER_S), broken
+        was_told = self.found is not None and self.found[0] == digest(config)
+        self.found, self._breakage = (digest(config), self.runtime.awake() + RETRY_AFTER_S), broken
         self.runtime.app.context.gate.is_broken = True
 
         def write(call: Call) -> None:
@@ -87,13 +82,13 @@ class BrokenGate:
 
     async def holds_queue(self) -> bool:
         """Say whether the gate is broken as far as we know; what was handed in meanwhile waits too."""
-        context, found = self.runtime.app.context, self._found
+        context, found = self.runtime.app.context, self.found
         if found is None:
             return False
         if found[0] != digest(context.config) or self.runtime.awake() > found[1] or not context.gate.is_broken:
             context.gate.is_broken = False
             # Whoever was told once is told again only of something else.
-            self._found = (found[0], 0.0)
+            self.found = (found[0], 0.0)
             return False
         queued = [
             m for m in await self.runtime.read(lambda call: call.tx.open_merges()) if m.state is MergeState.QUEUED

@@ -186,7 +186,7 @@ class Queue:
         if self.train.state.halted:
             self.runtime.app.context.gate.is_broken = True
             return False
-        if self.broken.was_found and await self.broken.holds_queue():
+        if self.broken.found is not None and await self.broken.holds_queue():
             return False
         await self.admission.admit(epoch)
         self.train.take_test_requests()
@@ -260,7 +260,7 @@ class Queue:
         number, standing = await self.runtime.write(
             lambda call: self._write_beginning(call, began, learned, settings.checks, goes_on=goes_on)
         )
-        if standing.halted is None and not self.broken.was_found:
+        if standing.halted is None and self.broken.found is None:
             self.runtime.app.context.gate.is_broken = False
         return Epoch(number, config, settings, at.head, {0: base}, is_single=is_single)
 
