@@ -23,6 +23,15 @@ NODE = CHECKOUT / ".cache" / "agents" / "node"
 REBOUND = "rebound.example"
 """A name in the world's DNS that somebody has turned to this machine."""
 _RULES = f"MAP {REBOUND} 127.0.0.1,MAP * ~NOTFOUND,EXCLUDE localhost,EXCLUDE *.localhost,EXCLUDE 127.0.0.1"
+_WITHOUT = (
+    "WebUIOmniboxPopup", "WebUIOmniboxAimPopup",
+    "AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay", "MediaRouter",
+    "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch", "TcpPortRandomizationWin",
+    "ThirdPartyStoragePartitioning",
+)  # fmt: skip
+"""What the browser does without: what drops down from its address bar, which is two pages that nobody sees and which
+take longer than ours, and what playwright switches off, since of several lists Chromium obeys the last alone."""
 _WATCH = """
 addEventListener("securitypolicyviolation", (told) =>
   console.error(`CSP: ${told.violatedDirective} forbids ${told.blockedURI} in ${told.sourceFile}:${told.lineNumber}`));
@@ -60,6 +69,7 @@ def chromium(home: Path) -> Iterator[Browser]:
     path = shutil.which("chromium")
     assert path is not None, "chromium is not installed; please run: bash scripts/setup --tests"
     arguments = ["--no-sandbox", f"--host-resolver-rules={_RULES}", "--enable-precise-memory-info"]
+    arguments += [f"--disable-features={','.join(_WITHOUT)}"]
     env = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TZ": "UTC"}
     for name in ("FONTCONFIG_FILE",):
         if name in os.environ:
