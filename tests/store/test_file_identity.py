@@ -28,13 +28,13 @@ def test_a_reader_that_looked_earlier_does_not_hide_what_another_program_wrote(
         return mark
 
     monkeypatch.setattr(sqlite, "_mark", slow)
-    reader = threading.Thread(target=ground.why_lost, name="reader")
+    reader = threading.Thread(target=ground.look, name="reader")
     reader.start()
     assert looked.wait(30)
     before = database.stat().st_mtime_ns
     while database.stat().st_mtime_ns == before:
         database.write_bytes(b"his!")
-    assert ground.why_lost() is None
+    assert ground.look() == (None, True)
     written.set()
     reader.join()
-    assert ground.is_written_by_others()
+    assert ground.look() == (None, True)

@@ -80,8 +80,9 @@ class Ground:
             if (mark := _mark(name)) is not None:
                 self._marks[name] = mark
 
-    def why_lost(self) -> str | None:
-        """Say what happened to the files since we noted them, None if nothing that matters."""
+    def look(self) -> tuple[str | None, bool]:
+        """Say why the files are not what we noted, None if they are; and whether others wrote into the store's."""
+        is_written = False
         for name in self._names:
             before = self._marks.get(name)
             if before is None:
@@ -89,17 +90,14 @@ class Ground:
             now = _mark(name)
             what = Path(name).name
             if now is None:
-                return f"{what} was removed while the daemon ran."
+                return f"{what} was removed while the daemon ran.", is_written
             if not os.path.samestat(now, before):
-                return f"{what} was replaced while the daemon ran."
+                return f"{what} was replaced while the daemon ran.", is_written
             if now.st_size < before.st_size:
-                return f"{what} was cut short while the daemon ran."
-        return None
-
-    def is_written_by_others(self) -> bool:
-        """Say whether somebody else has written into the store's file since we noted it."""
-        before, now = self._marks.get(self._names[0]), _mark(self._names[0])
-        return before is not None and now is not None and before.st_mtime_ns != now.st_mtime_ns
+                return f"{what} was cut short while the daemon ran.", is_written
+            if name == self._names[0]:
+                is_written = now.st_mtime_ns != before.st_mtime_ns
+        return None, is_written
 
     def are_ours(self) -> bool:
         """Say whether every name still leads to the file that we noted under it, be it longer or shorter by now."""
@@ -250,7 +248,7 @@ class SqliteStore:
 
     def is_standing(self) -> bool:
         """Say whether the files under us are still ours, as far as anybody has looked or can see at once."""
-        return self.lost is None and (self._ground is None or self._ground.why_lost() is None)
+        return self.lost is None and (self._ground is None or self._ground.look()[0] is None)
 
     def stand(self) -> None:
         """Refuse if the files are no longer ours; everything acknowledged is first copied to a file of its own.
@@ -258,8 +256,8 @@ class SqliteStore:
         For the writer alone: nobody else may use its connection.
         """
         if self.lost is None and self._ground is not None:
-            why = self._ground.why_lost()
-            if why is None and self._ground.is_written_by_others() and not self._db.raw.in_transaction:
+            why, is_written = self._ground.look()
+            if why is None and is_written and not self._db.raw.in_transaction:
                 why = self._why_written()
             if why is not None:
                 self._undo()
