@@ -58,20 +58,16 @@ def hand_in(
 ) -> merges.Merge | None:
     """Pass work on to review or the merge queue, as its session unless `by` says who; None if its task is done by it.
 
-    Whether it waits for a review is decided here.
+    It waits for a review where that is required, and if it is of an agent of ours and no gate would test it.
     """
-    work = replace(work, review=needs_review(call, work.session))
-    event = tasks.hand_in(task, work.session, review=work.review, result=result, commit=work.commit)
-    is_done = change(call, task, event, by or work.session).status is Status.DONE
-    return None if is_done else call.tx.begin(merges.Merge, work, work.session)
-
-
-def needs_review(call: Call, holder: str) -> bool:
-    """Say whether work waits for a person: where that is required, and for agents of ours if no gate would test it."""
     with contextlib.suppress(CoveyError):  # settings that make no sense are reported elsewhere
         call.context.refresh()  # a person who asks for reviews means the next work that is handed in
     merge = call.context.config.merge
-    return merge.review or (not merge.check and call.known(holder).kind is SessionKind.RUN)
+    is_untested = not merge.check and call.known(work.session).kind is SessionKind.RUN
+    work = replace(work, review=merge.review or is_untested)
+    event = tasks.hand_in(task, work.session, review=work.review, result=result, commit=work.commit)
+    is_done = change(call, task, event, by or work.session).status is Status.DONE
+    return None if is_done else call.tx.begin(merges.Merge, work, work.session)
 
 
 def hand_in_change(call: Call, task: Task, work: merges.Queued, *, by: str | None = None) -> merges.Merge:
