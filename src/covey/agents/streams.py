@@ -83,7 +83,8 @@ def amount(found: Mapping[str, Any], key: str, below: float = 1e9) -> float | No
 
 def shown(words: str) -> str:
     """Return a text without what would move a terminal's cursor or cannot be stored."""
-    return (words if words.isprintable() else cleaned(words)).strip()
+    is_plain = words.replace("\n", "").isprintable()  # as almost all are, which is soon seen
+    return (words if is_plain else cleaned(words)).strip()
 
 
 def cleaned(words: str) -> str:
