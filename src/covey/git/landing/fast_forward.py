@@ -102,37 +102,25 @@ class Hold(contextlib.AbstractContextManager["Hold"]):
         self.intent = intent
         self.interrupted = interrupted
         self.broken = False
-        self._file = file
+        self.file = file
         own = named_env(checkout.folder, checkout.path)
-        self._env = {**COMMITTER, **settings(LOCK_SETTINGS), **NO_PROMPT, **own}
+        self.env = {**COMMITTER, **settings(LOCK_SETTINGS), **NO_PROMPT, **own}
 
     def __exit__(self, *_: object) -> None:
         """Give the lock back; a move that broke in the middle leaves its mark, so that the next one finishes it."""
         if not self.broken:
-            os.ftruncate(self._file, 0)
-        _give_back(self.checkout.folder, self._file, forget=not self.broken)
+            os.ftruncate(self.file, 0)
+        _give_back(self.checkout.folder, self.file, forget=not self.broken)
 
     def mean(self, intent: Intent) -> None:
         """Say what the lock is used for from now on."""
-        self.intent = _begin(self.checkout.folder, self._file, intent)
+        self.intent = _begin(self.checkout.folder, self.file, intent)
 
     def git(self, *words: str, index: str = "", stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run git in the checkout; the lock counts as held until it has ended, even when we die before it."""
-        env = self._env | ({"GIT_INDEX_FILE": str(self.checkout.folder / index)} if index else {})
-        keep = (self._file,)
+        env = self.env | ({"GIT_INDEX_FILE": str(self.checkout.folder / index)} if index else {})
+        keep = (self.file,)
         return try_git(*words, at=self.checkout.path, stdin=stdin, env=env, patience=FORWARD_TIMEOUT_S, keep=keep)
-
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start git in the checkout, with pipes to talk to it."""
-        return subprocess.Popen(
-            ["git", *words],
-            cwd=self.checkout.path,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(self.checkout.path, self._env),
-            pass_fds=(self._file,),
-        )
 
 
 class Move(contextlib.AbstractContextManager["Move"]):
@@ -142,7 +130,15 @@ class Move(contextlib.AbstractContextManager["Move"]):
         intent = hold.intent
         message = f"covey: land {intent.commit[:12]}"
         began = time.monotonic()
-        self._process = hold.start("update-ref", "--stdin", "-m", message)
+        self._process = subprocess.Popen(
+            ["git", "update-ref", "--stdin", "-m", message],
+            cwd=hold.checkout.path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(hold.checkout.path, hold.env),
+            pass_fds=(hold.file,),
+        )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
         order = Order(f"refs/heads/{intent.main}", intent.commit, intent.expected)

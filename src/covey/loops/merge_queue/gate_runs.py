@@ -211,7 +211,10 @@ class GateRuns:
 
     async def _end(self, gate: Gate, tree: CandidateTree, config: Config) -> None:
         try:
-            order = await self.runtime.in_git_thread(lambda: self._order(gate, tree, config))
+            if config.merge.checks and gate.purpose != Purpose.PROBE.value:  # which ones, the changed paths say
+                order = await self.runtime.in_git_thread(lambda: self._order_by_paths(gate, tree, config))
+            else:
+                order = order_for(gate, config)
             outcome = await self.pool.run(order)
             if outcome.passed and outcome.tests == 0:
                 outcome = await self._tested(gate, tree, order, outcome)
@@ -234,9 +237,7 @@ class GateRuns:
         event = self._event(gate, outcome)
         await self.runtime.write(lambda call: write_end(call, gate, event))
 
-    def _order(self, gate: Gate, tree: CandidateTree, config: Config) -> Order:
-        if gate.purpose == Purpose.PROBE.value or not config.merge.checks:
-            return order_for(gate, config)
+    def _order_by_paths(self, gate: Gate, tree: CandidateTree, config: Config) -> Order:
         changed = candidates.changed_paths(self.runtime.project, tree.since or tree.base, tree.commit)
         return order_for(gate, config, changed)
 
