@@ -210,6 +210,8 @@ def lapsed_leases(call: Call) -> list[tuple[leases.Lease, leases.Expired]]:
     Their holder was silent for their time to live, or does not hold the task that they came with.
     """
     found = call.tx.open_leases()
+    if not found:
+        return []
     silent = [
         (lease, leases.Expired(f"{lease.holder} was not heard of for {span(lease.ttl)}"))
         for lease in found

@@ -152,8 +152,10 @@ def follow(call: Call, before: Task, after: Task) -> None:
     had = before.session if before.status in HELD else None
     has = after.session if after.status in HELD else None
     if had is not None and had != has:
-        over = Expired(_why_over(after))
-        end_all(call, [(lease, over) for lease in _tied(call, after) if lease.holder == had], COVEY)
+        own = [lease for lease in _tied(call, after) if lease.holder == had]
+        if own:
+            over = Expired(_why_over(after))
+            end_all(call, [(lease, over) for lease in own], COVEY)
     if after.status is Status.DOING and (before.scope != after.scope or (had != has and after.scope)):
         _hold_scope(call, after)
 
