@@ -86,8 +86,8 @@ def is_whole(entry: Path) -> bool:
 def draw_up(new: Path, checkout: Path, base: str) -> None:
     """Write a whole entry for a checkout, on no branch at `base`; it counts once it is moved among the others."""
     new.mkdir()
-    _write(new / "gitdir", f"{checkout}/.git")
-    complete(new, base)
+    for name, line in (("gitdir", f"{checkout}/.git"), ("HEAD", base), ("commondir", _HOME)):
+        _write(new / name, line)
 
 
 def link(checkout: Path, entry: Path) -> None:
