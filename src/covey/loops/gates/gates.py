@@ -78,6 +78,8 @@ class Gates:
         self._tests: dict[str, GateUnderWay] = {}
         self._loads: deque[float] = deque(maxlen=MAX_GATES_AVERAGED)
         self._told: set[str] = set()
+        self._trouble: str | None = ""
+        """Why no room could be made when that was asked last; empty before that."""
         self._layered: bool | None = None
         self._warmth = Warmth(runtime.project)
         self._early: deque[str] = deque(maxlen=64)
@@ -227,10 +229,12 @@ class Gates:
         if config.merge.isolate == "off":
             return False
         trouble = sandbox.trouble()
-        limits = self.runtime.app.context.gate.limits = gate_rooms.limits(trouble)  # shown wherever the queue is
-        for each in set(limits) - self._told:
-            self._told.add(each)
-            log.warning("%s", each)
+        if trouble != self._trouble:  # what a room can have otherwise was found out when the first was made
+            self._trouble = trouble
+            limits = self.runtime.app.context.gate.limits = gate_rooms.limits(trouble)  # shown wherever the queue is
+            for each in set(limits) - self._told:
+                self._told.add(each)
+                log.warning("%s", each)
         if trouble is None:
             return True
         if config.merge.isolate == "on":
