@@ -640,7 +640,7 @@ def leave_half(scene: Scene) -> None:
     (scene.path / "new.txt").write_text("new\n")
     (scene.path / "gone.txt").unlink()
     (scene.project.common / "covey-index.lock").touch()
-    os.close(hold._file)
+    os.close(hold.file)
 
 
 def test_a_half_move_that_cannot_be_finished_is_undone(tmp_path: Path) -> None:
@@ -670,7 +670,7 @@ def test_a_checkout_that_came_to_main_while_it_moved_is_taken_along_after_a_cras
     assert hold is not None
     git_out(scene.path, "update-ref", "refs/heads/main", scene.new)
     (scene.path / "new.txt").write_text("ne")
-    os.close(hold._file)
+    os.close(hold.file)
     assert recover(scene.project) == [Landed(scene.new)]
     scene.must_have_landed()
     assert scene.status() == []

@@ -203,6 +203,8 @@ class _Builder:
     """Links that follow the head and are not written yet, each with its commits and a note."""
     touched: Touched = field(default_factory=Touched, init=False)
     """What the links so far have changed."""
+    renamed: set[str] = field(default_factory=set, init=False)
+    """The commits of what is held, and of links that add nothing: what these took back stays so."""
     taken: set[str] = field(default_factory=set, init=False)
     """The commits of the links so far, and of what is held, whatever became of them in the chain."""
 
@@ -275,14 +277,11 @@ class _Builder:
         planned = self._plan(link, work)
         if planned is not None:
             self.waiting.append((link, *planned))
-            self._note_empty(work, is_empty=not planned[0])
+            if not planned[0]:
+                self.renamed |= work.names
             return None
         self._flush()
         return self._merge(link, work, is_last=is_last)
-
-    def _note_empty(self, work: BranchCommits, *, is_empty: bool) -> None:
-        """Remember a link that adds nothing: its commits are not in the chain, but what they took back stays so."""
-        self.renamed |= work.names if is_empty else set()
 
     def _take_as_it_is(self, link: Link, work: BranchCommits) -> None:
         before, self.head = self.head, link.tip
@@ -400,7 +399,8 @@ class _Builder:
             names, tree = [], merged
             if merged != sides.tree:
                 names = [self._commit(merged, parents, message, author)]
-        self._note_empty(work, is_empty=not names)
+        if not names:
+            self.renamed |= work.names
         self.head = names[-1] if names else before
         self.placed.append(Placed(link.id, link.tip, before, self.head, tuple(names), note if names else ""))
         if not is_last:
