@@ -1,7 +1,6 @@
 """One transaction: finding and writing rows, and appending to the log. SQL finds, Python decides.
 
-The statements are plain enough for SQLite and PostgreSQL alike; a store brings only the connection. Each part of it is
-a class in a file of its own.
+But for `json_each` the statements are plain enough for PostgreSQL too. Each part of it is a class in a file of its own.
 """
 
 from __future__ import annotations
