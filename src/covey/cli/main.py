@@ -235,7 +235,7 @@ def _run_one(word: str, argv: list[str]) -> int:
         argv = [*argv[1:], "--help"]
     part = ""
     if "" not in commands or (len(commands) > 1 and _begins_with_a_word(argv)):
-        part, argv = choose(word, list(commands), argv)
+        part, argv = choose(word, [name for name in commands if name], argv)
     if part not in commands:
         print(help_of(word, _module_of(word).ABOUT, commands))
         return 0

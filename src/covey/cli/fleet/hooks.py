@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -15,7 +16,6 @@ from covey.agents import hook_protocol
 from covey.cli.frame.client import Client
 from covey.cli.frame.command import Command, flag, option
 from covey.errors import Invalid, ToolFailed
-from covey.files import write_whole
 from covey.git import here
 
 ABOUT = "Hooks for agents that you start yourself: they hear of leases and mail like those that covey runs."
@@ -120,17 +120,22 @@ def _change(path: Path, change: Callable[[Settings | None], Settings | None]) ->
 def replaced(path: Path, before: bytes | None, settings: Settings | None) -> bool:
     """Write settings whole, with the rights that the file has; not if it holds anything else than before by now."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path.parent):
-        if _bytes(path) != before:
-            return False
+    mode = path.stat().st_mode & 0o777 if before is not None else 0o600
+    new = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        if settings is not None:
+            new.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            new.chmod(mode)
+        with _alone(path.parent):  # the agent knows nothing of that: nothing slow stands between look and rename
+            if _bytes(path) != before:
+                return False
+            path.unlink() if settings is None else new.replace(path)
+        return True
+    finally:
+        new.unlink(missing_ok=True)
         if settings is None:
-            path.unlink()
             with contextlib.suppress(OSError):  # most have other files of the agent's in them
                 path.parent.rmdir()
-        else:
-            mode = path.stat().st_mode & 0o777 if before is not None else 0o600
-            write_whole(path, json.dumps(settings, indent=2, ensure_ascii=False) + "\n", mode)
-    return True
 
 
 @contextlib.contextmanager

@@ -126,4 +126,4 @@ AMONG = "(SELECT value FROM json_each(?))"
 
 def among(values: Iterable[str]) -> str:
     """Return some values as `AMONG` takes them."""
-    return json.dumps(list(values))
+    return json.dumps(list(values), ensure_ascii=False)
