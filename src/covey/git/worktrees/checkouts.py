@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 from covey.git import refs
 from covey.git.project import Project
 from covey.git.run import named_env, try_git
-from covey.git.worktrees import worktree_admin, worktree_records
+from covey.git.worktrees import worktree_admin
+from covey.git.worktrees.worktree_records import UNREADABLE
 from covey.values import dataclass
 
 UNFINISHED = {
@@ -54,7 +57,10 @@ def of_people(project: Project) -> list[Checkout]:
     Neither a worktree of covey's own is, whatever its session wrote there, nor one that a session made for itself, nor
     any folder that does not say itself that it belongs to the entry: nobody's files are touched for what an entry says.
     """
-    ours = {record.id for record in worktree_records.readable(project)}
+    ours = set()
+    for record in project.records.glob("*.made"):
+        with contextlib.suppress(OSError, *UNREADABLE):  # what else is wrong with a record, its id says whose this is
+            ours.add(str(json.loads(record.read_bytes())["id"]))
     found = [] if project.bare else [Checkout(project.root, project.common)]
     for folder in worktree_admin.entries(project.common):
         path = worktree_admin.place(folder)

@@ -169,13 +169,6 @@ def read(project: Project, file: Path) -> Record:
     return Record(file.name.removesuffix(".made"), path, said["id"], made, entry_made)
 
 
-def readable(project: Project) -> Iterator[Record]:
-    """Yield every record that can be read."""
-    for file in project.records.glob("*.made"):
-        with contextlib.suppress(OSError, *UNREADABLE):
-            yield read(project, file)
-
-
 def why_not_made(project: Project, record: Record) -> str | None:
     """Say why the folders of a record are not those that covey made; None if they are, or are not there."""
     entry = project.common / "worktrees" / record.id
