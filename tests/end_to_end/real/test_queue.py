@@ -140,7 +140,8 @@ def test_real_agents_mend_what_conflicts_and_what_is_red_together_and_all_land(
         assert_mended(line, world, tasks, (titles[2], titles[3]), "fails")
         assert sorted(line.git("show", "main:shared.txt").split()) == ["left", "right"]
         assert line.git("show", "main:calls/two.sh") == "surface 2"
-        assert assert_journal_is_green(line, tmp_path) >= 3
+        # Both first ones may land in one move, and so may both mended ones.
+        assert assert_journal_is_green(line, tmp_path) >= 2
 
 
 @pytest.mark.soak
