@@ -335,13 +335,13 @@ export interface Entry {
 /** One event of the log; `prev` is the hash of the one before, in hex. */
 export interface EventRow {
   seq: number;
-  data: Record<string, unknown>;
-  prev: string;
   time: number;
   actor: string;
   kind: string;
   subject: string;
+  data: Record<string, unknown>;
   key: string | null;
+  prev: string;
 }
 
 /** A test that failed and then passed on the very same tree: how often, first and last, and in which gate. */
